@@ -1,0 +1,122 @@
+"""One comparison as it unfolds: the events of each slot, and what they amount to.
+
+Plain data for whoever shows a comparison: the page's columns and charts, and the API.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from .config import Comparison, Mode, SlotSpec, differences
+from .events import Done, Event, Failed, Loading, Queued, SlotEvent
+from .metrics import Phase, RunMetrics, live_tok_per_s, measure, phase_of, text_of
+from .verdicts import REASONS, Speedup, speedups
+
+
+class Column:
+    """One slot's events so far."""
+
+    def __init__(self, slot: SlotSpec):
+        self.slot = slot
+        self.events: list[Event] = []
+
+    @property
+    def phase(self) -> Phase:
+        return phase_of(self.events)
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.events) and isinstance(self.events[-1], (Done, Failed))
+
+    @property
+    def text(self) -> str:
+        return text_of(self.events)
+
+    @property
+    def run(self) -> RunMetrics:
+        return measure(self.events)
+
+    @property
+    def live_tok_per_s(self) -> float | None:
+        return None if self.ended else live_tok_per_s(self.events)
+
+    @property
+    def failure(self) -> Failed | None:
+        last = self.events[-1] if self.events else None
+        return last if isinstance(last, Failed) else None
+
+    @property
+    def loading(self) -> Loading | None:
+        last = self.events[-1] if self.events else None
+        return last if isinstance(last, Loading) else None
+
+    @property
+    def ahead(self) -> int:
+        """Comparisons ahead in the queue, by the last word on it."""
+        positions = [e.position for e in self.events if isinstance(e, Queued)]
+        return positions[-1] if positions else 0
+
+
+class Board:
+    """All columns of one comparison."""
+
+    def __init__(self, comparison: Comparison, mode: Mode = "fair"):
+        self.comparison = comparison
+        self.mode = mode
+        self.columns = {slot.id: Column(slot) for slot in comparison.slots}
+
+    def absorb(self, events: Iterable[SlotEvent]) -> set[str]:
+        """Take events in; returns the ids of the slots they changed."""
+        changed = set()
+        for item in events:
+            self.columns[item.slot_id].events.append(item.event)
+            changed.add(item.slot_id)
+        return changed
+
+    def speedups(self) -> dict[str, Speedup]:
+        """What may be said of each slot against the reference."""
+        runs = {slot: column.run for slot, column in self.columns.items()}
+        return speedups(runs, self.comparison.reference, self.mode)
+
+    def sharers(self, slot: SlotSpec) -> int:
+        """How many slots of this comparison use the slot's weights, itself included."""
+        return sum(other.model == slot.model for other in self.comparison.slots)
+
+    def counts_weights(self, slot: SlotSpec) -> bool:
+        """Whether the slot is the first on its weights, where a total counts them."""
+        return next(s for s in self.comparison.slots if s.model == slot.model) is slot
+
+    def differences(self, slot: SlotSpec) -> tuple[SlotSpec | None, tuple[tuple[str, str, str], ...]]:
+        """The most similar slot before this one (the latest of equals), and what sets this one apart."""
+        before = self.comparison.slots[: self.comparison.slots.index(slot)]
+        if not before:
+            return None, ()
+        closest = min(reversed(before), key=lambda other: len(differences(other, slot)))
+        return closest, differences(closest, slot)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for API clients: per slot its phase, text, numbers and speed-up."""
+        verdicts = self.speedups()
+        return {
+            "preset": self.comparison.id,
+            "mode": self.mode,
+            "reference": self.comparison.reference,
+            "slots": {slot: _column_json(column, verdicts.get(slot)) for slot, column in self.columns.items()},
+        }
+
+
+def _column_json(column: Column, speedup: Speedup | None) -> dict[str, Any]:
+    failure = column.failure
+    return {
+        "name": column.slot.name,
+        "phase": column.phase,
+        "queue_position": column.ahead if column.phase == "queued" else None,
+        "text": column.text,
+        "error": failure.message if failure else None,
+        "hint": failure.hint if failure else None,
+        "metrics": dataclasses.asdict(column.run),
+        "speedup": speedup.value if speedup else None,
+        "speedup_reason": REASONS[speedup.reason].format(*speedup.details) if speedup and speedup.reason else None,
+    }

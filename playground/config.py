@@ -1,0 +1,272 @@
+"""What a user can ask for, as plain data: models, ways of decoding, slots, comparisons.
+
+Everything here is frozen, hashable and free of torch, so that it crosses the pipe to the
+worker process, serves as a cache key, and is checked before any model sees it. The
+`Literal` types and the `Bounds` in `Settings` are the one list of choices: the preset
+reader, the page and the error messages all derive from them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+Quantization = Literal["none", "bnb-int8", "bnb-nf4"]
+Attention = Literal["eager", "sdpa"]
+Cache = Literal["none", "dynamic"]
+Speculation = Literal["none", "prompt-lookup", "draft-model"]
+Mode = Literal["fair", "race"]
+
+MAX_SLOTS = 8
+MAX_PROMPT_CHARS = 200_000
+BUILTIN = "builtin"
+
+
+class ConfigError(ValueError):
+    """A request that cannot be carried out: says what was given, what is allowed, what to do.
+
+    `field` names the setting at fault, as the page, the API and the presets call it.
+    """
+
+    def __init__(self, field: str, problem: str):
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """The choices that force a reload of weights. Equal specs share one copy of the tensors."""
+
+    model: str
+    revision: str | None = None
+    dtype: Dtype = "auto"
+    quantization: Quantization = "none"
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class DecodeSpec:
+    """The choices that leave the weights alone. `drafter` is set for draft-model speculation only."""
+
+    attention: Attention = "sdpa"
+    cache: Cache = "dynamic"
+    speculation: Speculation = "none"
+    drafter: ModelSpec | None = None
+
+
+@dataclass(frozen=True)
+class SlotSpec:
+    """One column: a model and a way of decoding with it."""
+
+    id: str
+    name: str
+    model: ModelSpec
+    decode: DecodeSpec = DecodeSpec()
+
+    def __post_init__(self) -> None:
+        speculates = self.decode.speculation != "none"
+        if speculates and self.decode.cache == "none":
+            raise ConfigError(
+                f"slot {self.id}",
+                "speculation needs a KV cache, since a round checks several ids against it; "
+                'set cache = "dynamic" or speculation = "none".',
+            )
+        if (self.decode.speculation == "draft-model") != (self.decode.drafter is not None):
+            raise ConfigError(
+                f"slot {self.id}",
+                'speculation = "draft-model" and a drafter go together; give both or neither.',
+            )
+
+
+def differences(before: SlotSpec, slot: SlotSpec) -> tuple[tuple[str, str, str], ...]:
+    """The choices in which `slot` departs from `before`: (choice, value before, value now)."""
+    return tuple(
+        (name, was, now)
+        for (name, was), (_, now) in zip(_choices(before), _choices(slot))
+        if was != now
+    )
+
+
+def _choices(slot: SlotSpec) -> list[tuple[str, str]]:
+    drafter = slot.decode.drafter
+    pairs = [(f.name, str(getattr(slot.model, f.name))) for f in dataclasses.fields(ModelSpec)]
+    pairs += [
+        (f.name, str(getattr(slot.decode, f.name)))
+        for f in dataclasses.fields(DecodeSpec)
+        if f.name != "drafter"
+    ]
+    pairs.append(("drafter", describe_model(drafter) if drafter else "none"))
+    return pairs
+
+
+def describe_model(spec: ModelSpec) -> str:
+    """One line for people: the model and whatever is not its default."""
+    extras = [spec.revision, *(v for v in (spec.dtype, spec.quantization) if v not in ("auto", "none"))]
+    return " ".join([spec.model, *(e for e in extras if e)])
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The allowed range of a number, ends included."""
+
+    low: float
+    high: float
+
+
+def _bounded(default: float, low: float, high: float) -> Any:
+    return field(default=default, metadata={"bounds": Bounds(low, high)})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How every slot of a comparison generates. Temperature 0 is greedy; `draft_len` is k."""
+
+    new_tokens: int = _bounded(96, 1, 4096)
+    temperature: float = _bounded(0.0, 0.0, 5.0)
+    top_p: float = _bounded(1.0, 0.01, 1.0)
+    seed: int = _bounded(0, 0, 2**31 - 1)
+    draft_len: int = _bounded(5, 1, 32)
+    system_prompt: str = ""
+    chat_template: bool = True
+    ignore_eos: bool = False
+
+
+def bounds_of(name: str) -> Bounds:
+    """The allowed range of a numeric field of `Settings`."""
+    return next(f for f in dataclasses.fields(Settings) if f.name == name).metadata["bounds"]
+
+
+def checked_settings(given: Any, base: Settings = Settings()) -> Settings:
+    """`base` with the given fields replaced, every value checked.
+
+    Takes what a browser, a URL or an API client sent; raises ConfigError naming the field.
+    """
+    if not isinstance(given, dict):
+        raise ConfigError("settings", f"got {_shown(given)}; give an object of settings.")
+    known = {f.name: f for f in dataclasses.fields(Settings)}
+    values = {}
+    for name, value in given.items():
+        if name not in known:
+            raise ConfigError(
+                "settings", f"unknown setting {_shown(name)}; allowed: {', '.join(known)}."
+            )
+        values[name] = _checked(name, value, getattr(Settings(), name))
+    return dataclasses.replace(base, **values)
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ConfigError(name, f"got {_shown(value)}; give true or false.")
+        return value
+    if isinstance(default, str):
+        return checked_text(name, value)
+    limits = bounds_of(name)
+    whole = isinstance(default, int)
+    kind = "a whole number" if whole else "a number"
+    allowed = f"give {kind} from {limits.low:g} to {limits.high:.10g}."
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(name, f"got {_shown(value)}; {allowed}")
+    # Compared before any conversion: an int too large for a float must not raise elsewhere.
+    if value != value or not limits.low <= value <= limits.high:
+        raise ConfigError(name, f"got {_shown(value)}; {allowed}")
+    if whole and not (isinstance(value, int) or math.floor(value) == value):
+        raise ConfigError(name, f"got {_shown(value)}; {allowed}")
+    return int(value) if whole else float(value)
+
+
+def checked_text(name: str, value: Any) -> str:
+    """A string of at most MAX_PROMPT_CHARS that can be encoded as UTF-8."""
+    if not isinstance(value, str):
+        raise ConfigError(name, f"got {_shown(value)}; give text.")
+    if len(value) > MAX_PROMPT_CHARS:
+        raise ConfigError(
+            name, f"got {len(value):,} characters; at most {MAX_PROMPT_CHARS:,} are taken. Shorten it."
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(name, "contains half of a surrogate pair; give valid Unicode text.") from None
+    return value
+
+
+def checked_choice(name: str, value: Any, choices: Any) -> Any:
+    """`value` if it is one of a Literal's choices, else ConfigError listing them."""
+    allowed = get_args(choices) or tuple(choices)
+    if not isinstance(value, str) or value not in allowed:
+        raise ConfigError(name, f"got {_shown(value)}; allowed: {', '.join(allowed)}.")
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What every slot is asked: the user's text and how to generate."""
+
+    text: str
+    settings: Settings = Settings()
+
+
+def checked_prompt(text: Any, settings: Settings) -> Prompt:
+    """A prompt with something in it, else ConfigError."""
+    if not checked_text("prompt", text).strip():
+        raise ConfigError("prompt", "is empty; type a question or pick an example.")
+    return Prompt(text, settings)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Slots that answer the same prompt, and the slot that speed-ups refer to."""
+
+    id: str
+    title: str
+    slots: tuple[SlotSpec, ...]
+    reference: str
+    description: str = ""
+    title_ko: str = ""
+    description_ko: str = ""
+    settings: Settings = Settings()
+
+    def __post_init__(self) -> None:
+        ids = [slot.id for slot in self.slots]
+        if not 1 <= len(ids) <= MAX_SLOTS:
+            raise ConfigError("slots", f"got {len(ids)}; a comparison has 1 to {MAX_SLOTS} slots.")
+        repeated = {i for i in ids if ids.count(i) > 1}
+        if repeated:
+            raise ConfigError("slots", f"ids must differ; repeated: {', '.join(sorted(repeated))}.")
+        if self.reference not in ids:
+            raise ConfigError("reference", f"got {self.reference!r}; allowed: {', '.join(ids)}.")
+
+    def with_model(self, model: str) -> Comparison:
+        """The same comparison on another model, for slots and drafters that name the first slot's."""
+        replaced = self.slots[0].model.model
+
+        def swap(spec: ModelSpec) -> ModelSpec:
+            if spec.model != replaced:
+                return spec
+            return dataclasses.replace(spec, model=model, revision=None)
+
+        def swap_slot(slot: SlotSpec) -> SlotSpec:
+            drafter = slot.decode.drafter
+            decode = dataclasses.replace(slot.decode, drafter=swap(drafter)) if drafter else slot.decode
+            return dataclasses.replace(slot, model=swap(slot.model), decode=decode)
+
+        return dataclasses.replace(self, slots=tuple(map(swap_slot, self.slots)))
+
+    def only(self, slot_ids: Any) -> Comparison:
+        """The comparison restricted to some slots, in their order; unknown ids raise ConfigError."""
+        ids = [slot.id for slot in self.slots]
+        if not isinstance(slot_ids, (list, tuple)) or not slot_ids:
+            raise ConfigError("slots", f"got {_shown(slot_ids)}; give a list of: {', '.join(ids)}.")
+        for wanted in slot_ids:
+            checked_choice("slots", wanted, ids)
+        kept = tuple(slot for slot in self.slots if slot.id in slot_ids)
+        reference = self.reference if self.reference in slot_ids else kept[0].id
+        return dataclasses.replace(self, slots=kept, reference=reference)

@@ -1,0 +1,1 @@
+"""Everything that runs a model. The only package that imports torch or transformers."""

@@ -1,0 +1,296 @@
+"""One slot's run on this machine, as events. Runs in the process that owns the device."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
+from transformers.generation.streamers import BaseStreamer
+
+from ..config import ModelSpec, Prompt, SlotSpec
+from ..events import Done, Event, Failed, FinishReason, Loading, Memory, Ready, Started, Tokens, WarmedUp
+from ..scheduler import Stop
+from . import speculate
+from .memory import bytes_of, pick_device, release_memory
+from .options import EngineOptions
+from .refusal import Refusal, Stopped
+from .text import Codec, TextStream
+from .weights import Card, Loaded, Weights, WeightStore
+
+log = logging.getLogger(__name__)
+
+WARMUP_TOKENS = 2
+
+Emit = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A slot ready to run: its modules and what they need."""
+
+    spec: SlotSpec
+    weights: Weights
+    module: Any
+    drafter: Any | None
+    card: Card
+
+
+class LocalEngine:
+    """Runs slots in this process. Satisfies scheduler.Engine."""
+
+    def __init__(self, options: EngineOptions):
+        self._store = WeightStore(options)
+        self._warming = threading.Lock()
+
+    def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
+        """The run's events; the model decodes in a thread of its own."""
+        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        threading.Thread(target=self.execute, args=(slot, prompt, stop, events.put), daemon=True).start()
+        while True:
+            event = events.get()
+            yield event
+            if isinstance(event, (Done, Failed)):
+                return
+
+    def execute(self, slot: SlotSpec, prompt: Prompt, stop: Stop, emit: Emit) -> None:
+        """Run a slot in this thread. Emits exactly one Done or Failed, last, and never raises."""
+        try:
+            emit(self._attempt(slot, prompt, stop, emit))
+        except Stopped:
+            emit(Done("stopped"))
+        except Refusal as refusal:
+            emit(Failed(refusal.message, refusal.hint))
+        except torch.OutOfMemoryError as error:
+            emit(Failed(f"Out of memory on the device: {str(error).splitlines()[0]}",
+                        "Ask for fewer tokens, unload other models, or use a quantized slot."))
+        except Exception as error:
+            log.exception("slot %s failed", slot.id)
+            emit(Failed(f"{type(error).__name__}: {error}", "The log of the worker has the details."))
+
+    def _attempt(self, slot: SlotSpec, prompt: Prompt, stop: Stop, emit: Emit) -> Done:
+        def report(stage: str, fraction: float | None) -> None:
+            if stop.is_set():
+                raise Stopped
+            emit(Loading(stage, fraction))
+
+        report("reading the tokenizer", None)
+        card = self._store.card(slot.model, report)
+        ids = card.codec.encode(prompt)
+        _check_length(ids.shape[1], prompt, card)
+        drafter_spec = slot.decode.drafter
+        if drafter_spec:
+            _check_drafter(card, self._store.card(drafter_spec, report))
+        asked = time.perf_counter()
+        with ExitStack() as stack:
+            weights = stack.enter_context(self._store.use(slot.model, report))
+            drafting = stack.enter_context(self._store.use(drafter_spec, report)) if drafter_spec else None
+            ready = _Slot(
+                slot,
+                weights,
+                weights.module(slot, slot.decode.attention),
+                drafting.module((slot, "drafter"), slot.decode.attention) if drafting else None,
+                card,
+            )
+            emit(_ready_event(ready, drafting, time.perf_counter() - asked))
+            return self._generate(ready, ids, prompt, stop, emit)
+
+    def _generate(self, slot: _Slot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit) -> Done:
+        device = slot.card.device
+        ids = ids.to(device.torch)
+        if stop.is_set():
+            return Done("stopped")
+        self._warm_up(slot, ids, prompt, stop, emit)
+        if stop.is_set():
+            return Done("stopped")
+        torch.manual_seed(prompt.settings.seed)
+        release_memory()
+        device.reset_peak()
+        before = device.current_bytes()
+        tap = _Tap(slot.card.codec, _eos_ids(slot.card, prompt), prompt.settings.new_tokens, stop, emit)
+        started = device.now_ns()
+        emit(Started(started, ids.shape[1]))
+        cache = _call_generate(slot, ids, prompt, prompt.settings.new_tokens, tap)
+        device.now_ns()
+        emit(
+            Memory(
+                counter=device.counter,
+                before_bytes=before,
+                peak_bytes=device.peak_bytes(),
+                reserved_bytes=device.peak_reserved_bytes(),
+                kv_bytes=bytes_of(cache),
+            )
+        )
+        return Done(tap.reason(), tap.text.finish())
+
+    def _warm_up(self, slot: _Slot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit) -> None:
+        """A few untimed tokens of this very prompt, so that first-use costs stay out of the numbers.
+
+        Before every run: kernels depend on the prompt's length, and another slot's run has
+        cooled the caches. One at a time even in race mode: first use may build shared state.
+        """
+        with self._warming:
+            started = slot.card.device.now_ns()
+            few = min(WARMUP_TOKENS, prompt.settings.new_tokens)
+            _call_generate(slot, ids, prompt, few, _Tap(slot.card.codec, (), few, stop, lambda event: None))
+            ended = slot.card.device.now_ns()
+        emit(WarmedUp((ended - started) / 1e9))
+
+    def unload(self, model: ModelSpec | None) -> None:
+        """Free weights and the modules built on them. Raises Refusal while they are in use."""
+        self._store.unload(model)
+
+    def resident(self) -> tuple[Loaded, ...]:
+        """Loaded weights, least recently used first."""
+        return self._store.resident()
+
+    def machine(self) -> str:
+        """The device and the torch build, for people."""
+        device = pick_device("auto")
+        if device.is_cuda:
+            return f"{torch.cuda.get_device_name(device.torch)}, torch {torch.__version__}"
+        return f"CPU, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+    def close(self) -> None:
+        """Free everything that is idle."""
+        try:
+            self._store.unload(None)
+        except Refusal:
+            log.warning("closing while a model runs")
+
+
+def _ready_event(slot: _Slot, drafting: Weights | None, load_s: float) -> Ready:
+    return Ready(
+        load_s=load_s,
+        weights_bytes=slot.weights.bytes,
+        drafter_bytes=(0 if drafting is slot.weights else drafting.bytes) if drafting else None,
+        dtype=str(slot.card.dtype).removeprefix("torch."),
+        device=slot.card.device.name,
+        source=slot.card.source.origin,
+    )
+
+
+def _check_length(prompt_tokens: int, prompt: Prompt, card: Card) -> None:
+    wanted = prompt.settings.new_tokens
+    if prompt_tokens == 0:
+        raise Refusal("prompt: the tokenizer makes no token of it.", "Type some text.")
+    if card.context and prompt_tokens + wanted > card.context:
+        raise Refusal(
+            f"new_tokens: {prompt_tokens:,} prompt tokens and {wanted:,} new tokens are "
+            f"{prompt_tokens + wanted:,}; this model's context is {card.context:,}.",
+            f"Ask for at most {max(0, card.context - prompt_tokens):,} new tokens, or shorten the prompt.",
+        )
+
+
+def _check_drafter(target: Card, drafter: Card) -> None:
+    speculate.check_vocabularies(target.codec, drafter.codec)
+    sizes = [card.config.get_text_config().vocab_size for card in (target, drafter)]
+    if sizes[0] != sizes[1]:
+        raise Refusal(
+            f"drafter: it scores {sizes[1]:,} ids, the target {sizes[0]:,}.",
+            "Choose a drafter whose embedding has the target's size.",
+        )
+
+
+def _eos_ids(card: Card, prompt: Prompt) -> tuple[int, ...]:
+    return () if prompt.settings.ignore_eos else card.eos_ids
+
+
+def _call_generate(slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: int, tap: _Tap) -> Any:
+    """Run generate and return its KV cache, None without one."""
+    options: dict[str, Any] = {}
+    if slot.spec.decode.speculation == "prompt-lookup":
+        options |= speculate.prompt_lookup_options(prompt.settings.draft_len)
+    config = _generation_config(slot.card, prompt, new_tokens, slot.spec.decode.cache != "none", options)
+    with ExitStack() as stack:
+        extra: dict[str, Any] = {}
+        if slot.drafter is not None:
+            slot.drafter.generation_config = speculate.drafter_config(prompt.settings.draft_len)
+            extra["assistant_model"] = slot.drafter
+        if slot.spec.decode.speculation != "none":
+            stack.enter_context(tap.rounds.watching(slot.module))
+        output = slot.module.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            generation_config=config,
+            streamer=tap,
+            stopping_criteria=StoppingCriteriaList([tap.stopper]),
+            **extra,
+        )
+    return output.cache
+
+
+def _generation_config(
+    card: Card, prompt: Prompt, new_tokens: int, use_cache: bool, options: dict[str, Any]
+) -> GenerationConfig:
+    """Everything set here, so that a checkpoint's own generation defaults change nothing."""
+    settings = prompt.settings
+    sampling = settings.temperature > 0
+    drawn = {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": 0} if sampling else {}
+    eos = list(_eos_ids(card, prompt)) or None
+    return GenerationConfig(
+        max_new_tokens=new_tokens,
+        do_sample=sampling,
+        use_cache=use_cache,
+        eos_token_id=eos,
+        pad_token_id=card.eos_ids[0] if card.eos_ids else 0,
+        return_dict_in_generate=True,
+        **drawn,
+        **options,
+    )
+
+
+class _Stopper(StoppingCriteria):
+    """Ends generation at the first step after a stop."""
+
+    def __init__(self, stop: Stop):
+        self._stop = stop
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+        return torch.full((input_ids.shape[0],), self._stop.is_set(), dtype=torch.bool, device=input_ids.device)
+
+
+class _Tap(BaseStreamer):
+    """Hears the ids of every step from the model's own loop, stamps them and passes them on."""
+
+    def __init__(self, codec: Codec, eos_ids: tuple[int, ...], new_tokens: int, stop: Stop, emit: Emit):
+        self.text = TextStream(codec)
+        self.rounds = speculate.RoundCounter(eos_ids)
+        self.stopper = _Stopper(stop)
+        self._codec = codec
+        self._eos_ids = eos_ids
+        self._stop = stop
+        self._emit = emit
+        self._prompt_seen = False
+        self._last_id: int | None = None
+        self._missing = new_tokens
+
+    def put(self, value: torch.Tensor) -> None:
+        """Ids of one step, already on the CPU; the first call brings the prompt and is skipped."""
+        if not self._prompt_seen:
+            self._prompt_seen = True
+            return
+        arrived = time.perf_counter_ns()
+        ids = tuple(value.reshape(-1).tolist())
+        self._last_id = ids[-1]
+        self._missing -= len(ids)
+        settled = self.rounds.settle(ids)
+        if settled:
+            self._emit(settled)
+        self._emit(Tokens(arrived, ids, self.text.feed(ids), self._codec.visible(ids)))
+
+    def end(self) -> None:
+        """Nothing to flush: the run's Done carries what is left of the text."""
+
+    def reason(self) -> FinishReason:
+        """Why generation ended, asked after it did."""
+        if self._last_id in self._eos_ids:
+            return "eos"
+        return "stopped" if self._stop.is_set() and self._missing > 0 else "length"

@@ -1,0 +1,30 @@
+"""Keeps third-party chatter out of the console, at the loggers that make it.
+
+Called once at the start of the process that runs models, before the libraries are imported.
+Errors still get through.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+
+_CHATTY = ("bitsandbytes", "torchao", "torch.utils._pytree", "accelerate", "filelock")
+
+
+def quieten() -> None:
+    """Raise the level of loggers that repeat themselves per layer, token or import."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"(bitsandbytes|torchao|transformers|torch)(\..*)?")
+
+
+def set_up_logging() -> None:
+    """One format for every process of the app; HTTP clients say nothing about each request."""
+    for name in ("httpx", "httpcore", "huggingface_hub"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")

@@ -1,0 +1,105 @@
+"""Speculative decoding: how a drafter is attached for one run, and how its rounds are counted.
+
+Transformers asks the module for a candidate generator once per generate call. The slot's own
+module answers with an observed one for the length of the run; nothing is patched for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from transformers import GenerationConfig
+
+from ..events import Round
+from .refusal import Refusal
+from .text import Codec
+
+
+def prompt_lookup_options(draft_len: int) -> dict[str, Any]:
+    """What generate needs to draft `draft_len` ids from the text so far."""
+    return {"prompt_lookup_num_tokens": draft_len}
+
+
+def drafter_config(draft_len: int) -> GenerationConfig:
+    """The drafter's own generation config, which is where Transformers reads k from.
+
+    Constant k and threshold 0: by default k grows and shrinks and a confidence threshold of
+    0.4 cuts drafts short (and adapts itself if scikit-learn happens to be installed).
+    """
+    return GenerationConfig(
+        num_assistant_tokens=draft_len,
+        num_assistant_tokens_schedule="constant",
+        assistant_confidence_threshold=0.0,
+    )
+
+
+def check_vocabularies(target: Codec, drafter: Codec) -> None:
+    """Raise Refusal unless both tokenizers map the same pieces to the same ids."""
+    ours, theirs = target.vocabulary(), drafter.vocabulary()
+    if ours == theirs:
+        return
+    differing = [piece for piece, i in ours.items() if theirs.get(piece) != i]
+    example = f", for example {differing[0]!r}" if differing else ""
+    raise Refusal(
+        f"drafter: its tokenizer differs from the target's: {len(theirs):,} pieces against {len(ours):,}; "
+        f"{len(differing):,} of the target's are missing there or have another id{example}.",
+        "Choose a drafter of the target's family, or prompt lookup, which needs none.",
+    )
+
+
+class RoundCounter:
+    """Pairs each draft with the ids that the target then emitted."""
+
+    def __init__(self, eos_ids: tuple[int, ...]):
+        self._eos_ids = eos_ids
+        self._draft: tuple[int, ...] | None = None
+
+    @contextmanager
+    def watching(self, module: Any) -> Iterator[None]:
+        """See every draft made for `module` inside the block."""
+        make = module._get_candidate_generator
+
+        def observed(*args: Any, **kwargs: Any) -> Any:
+            return self._observe(make(*args, **kwargs))
+
+        module._get_candidate_generator = observed
+        try:
+            yield
+        finally:
+            del module._get_candidate_generator
+
+    def _observe(self, generator: Any) -> Any:
+        draft = generator.get_candidates
+
+        def observed(input_ids: Any, **kwargs: Any) -> Any:
+            candidates, logits = draft(input_ids, **kwargs)
+            self._draft = tuple(candidates[0, input_ids.shape[1] :].tolist())
+            return candidates, logits
+
+        generator.get_candidates = observed
+        return generator
+
+    def settle(self, emitted: tuple[int, ...]) -> Round | None:
+        """The round that ended with these ids; None when no draft was asked for.
+
+        Accepted are the leading ids that draft and answer share: after a rejection the
+        target's own id differs by construction, and after a full acceptance the draft is
+        used up. Ids drafted after an end of sequence do not count.
+        """
+        if self._draft is None:
+            return None
+        draft, self._draft = self._up_to_eos(self._draft), None
+        accepted = 0
+        for ours, theirs in zip(draft, emitted):
+            if ours != theirs:
+                break
+            accepted += 1
+        return Round(len(draft), accepted)
+
+    def _up_to_eos(self, draft: tuple[int, ...]) -> tuple[int, ...]:
+        for i, token in enumerate(draft):
+            if token in self._eos_ids:
+                return draft[: i + 1]
+        return draft

@@ -1,0 +1,246 @@
+"""ModelSpec -> weights: loaded once, shared by every module built on them, evicted when short.
+
+A slot gets a module of its own: a deep copy of the loaded one in which every tensor, and
+every quantization state, is the original. That takes about 20 ms and no memory, and lets
+eager and SDPA slots run at the same time on one set of weights.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+import time
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+
+from ..config import Attention, ModelSpec, describe_model
+from . import quantize
+from .memory import Device, bytes_of, pick_device, release_memory, tensors_of
+from .options import EngineOptions
+from .progress import Report, transformers_bars
+from .refusal import Refusal
+from .sources import Source, locate
+from .text import Codec
+
+log = logging.getLogger(__name__)
+
+RESERVE_BYTES = 256_000_000
+_LOADED_SHARE = {"none": 1.0, "bnb-int8": 0.7, "bnb-nf4": 0.6}
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known of a model before its weights are read."""
+
+    source: Source
+    config: Any
+    codec: Codec
+    dtype: torch.dtype
+    device: Device
+    eos_ids: tuple[int, ...]
+
+    @property
+    def context(self) -> int | None:
+        """The longest sequence in ids; None when the config does not say."""
+        return getattr(self.config.get_text_config(), "max_position_embeddings", None)
+
+
+@dataclass
+class Weights:
+    """Loaded weights: the pristine module (never run) and the modules of the slots."""
+
+    spec: ModelSpec
+    card: Card
+    pristine: Any
+    bytes: int
+    modules: dict[Hashable, Any] = field(default_factory=dict)
+    users: int = 0
+
+    def module(self, owner: Hashable, attention: Attention) -> Any:
+        """The owner's own module with its own config, sharing every tensor."""
+        key = (owner, attention)
+        if key not in self.modules:
+            self.modules[key] = _sharing_copy(self.pristine, attention)
+        return self.modules[key]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the page shows of loaded weights: bytes with shared storage once, and modules built on them."""
+
+    model: ModelSpec
+    bytes: int
+    slots: int
+
+
+class WeightStore:
+    """All weights of one process. Thread-safe; a spec is loaded by one caller, others wait."""
+
+    def __init__(self, options: EngineOptions):
+        self._options = options
+        self._cards: dict[ModelSpec, Card] = {}
+        self._weights: dict[ModelSpec, Weights] = {}  # least recently used first
+        self._lock = threading.RLock()
+
+    def card(self, spec: ModelSpec, report: Report) -> Card:
+        """Config and tokenizer of a model, without its weights. Raises Refusal."""
+        with self._lock:
+            if spec not in self._cards:
+                self._cards[spec] = _read_card(spec, self._options, report)
+            return self._cards[spec]
+
+    @contextmanager
+    def use(self, spec: ModelSpec, report: Report) -> Iterator[Weights]:
+        """Weights that stay loaded inside the block. Loads them if need be; raises Refusal."""
+        with self._lock:
+            weights = self._weights.pop(spec, None) or self._load(spec, report)
+            self._weights[spec] = weights
+            weights.users += 1
+        try:
+            yield weights
+        finally:
+            with self._lock:
+                weights.users -= 1
+
+    def unload(self, spec: ModelSpec | None) -> None:
+        """Free one spec's weights or, with None, all. Raises Refusal for weights in use."""
+        with self._lock:
+            chosen = [w for w in self._weights.values() if spec in (None, w.spec)]
+            busy = [describe_model(w.spec) for w in chosen if w.users]
+            for weights in chosen:
+                if not weights.users:
+                    self._drop(weights)
+            release_memory()
+        if busy:
+            raise Refusal(f"unload: {', '.join(busy)} is running.", "Stop the comparison first.")
+
+    def resident(self) -> tuple[Loaded, ...]:
+        """Loaded weights, least recently used first. Takes no lock: a page asks while a model loads."""
+        return tuple(Loaded(w.spec, w.bytes, len(w.modules)) for w in list(self._weights.values()))
+
+    def _load(self, spec: ModelSpec, report: Report) -> Weights:
+        card = self.card(spec, report)
+        self._make_room(spec, card)
+        started = time.perf_counter()
+        report("loading weights", None)
+        with transformers_bars("loading weights", report):
+            pristine = _load_pristine(spec, card)
+        release_memory()
+        weights = Weights(spec, card, pristine, bytes_of(pristine))
+        seconds = time.perf_counter() - started
+        log.info("loaded %s: %.0f MB in %.1f s", describe_model(spec), weights.bytes / 1e6, seconds)
+        return weights
+
+    def _make_room(self, spec: ModelSpec, card: Card) -> None:
+        """Evict the least recently used idle weights until the new ones should fit."""
+        needed = _predicted_bytes(spec, card.source.folder)
+        for weights in list(self._weights.values()):
+            if self._room(card.device) >= needed:
+                return
+            if not weights.users and weights.card.device.name == card.device.name:
+                log.info("evicting %s to make room", describe_model(weights.spec))
+                self._drop(weights)
+                del weights
+                release_memory()
+
+    def _room(self, device: Device) -> int:
+        room = device.free_bytes() - RESERVE_BYTES
+        limit = self._options.memory_limit_bytes
+        if limit is not None:
+            room = min(room, limit - sum(w.bytes for w in self._weights.values()))
+        return room
+
+    def _drop(self, weights: Weights) -> None:
+        """Cut every reference to the modules, so that nothing keeps the tensors alive."""
+        self._weights.pop(weights.spec, None)
+        weights.modules.clear()
+        weights.pristine = None
+
+
+def _read_card(spec: ModelSpec, options: EngineOptions, report: Report) -> Card:
+    source = locate(spec.model, spec.revision, options, report)
+    device = pick_device(spec.device)
+    try:
+        config = AutoConfig.from_pretrained(source.folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source.folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise Refusal(
+            f"model: {spec.model} cannot be read: {error}", "Give a causal language model that Transformers knows."
+        ) from error
+    return Card(source, config, Codec(tokenizer), _dtype(spec, config, device), device, _eos_ids(source.folder, tokenizer))
+
+
+def _dtype(spec: ModelSpec, config: Any, device: Device) -> torch.dtype:
+    """The asked dtype; "auto" follows the checkpoint, but never float16 on a CPU, where it crawls."""
+    if spec.dtype != "auto":
+        return getattr(torch, spec.dtype)
+    stored = getattr(config, "dtype", None) or torch.bfloat16
+    stored = getattr(torch, stored) if isinstance(stored, str) else stored
+    if stored == torch.float16 and not device.is_cuda:
+        return torch.bfloat16
+    return stored
+
+
+def _eos_ids(folder: Path, tokenizer: Any) -> tuple[int, ...]:
+    try:
+        eos = GenerationConfig.from_pretrained(folder, local_files_only=True).eos_token_id
+    except OSError:
+        eos = None
+    if eos is None:
+        eos = tokenizer.eos_token_id
+    return tuple(eos) if isinstance(eos, (list, tuple)) else (() if eos is None else (eos,))
+
+
+def _predicted_bytes(spec: ModelSpec, folder: Path) -> int:
+    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    return int(stored * _LOADED_SHARE[spec.quantization])
+
+
+def _load_pristine(spec: ModelSpec, card: Card) -> Any:
+    quantization = quantize.config_for(
+        spec.quantization, card.dtype, _linear_widths(card.config), on_cpu=not card.device.is_cuda
+    )
+    placement = {"device_map": {"": card.device.name}} if card.device.is_cuda else {}
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            card.source.folder,
+            dtype=card.dtype,
+            quantization_config=quantization,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            **placement,
+        )
+    except torch.OutOfMemoryError as error:
+        raise Refusal(f"model: {card.device.name} has too little memory for {describe_model(spec)}.",
+                      "Unload other models, or choose a quantized slot.") from error
+    except (OSError, ValueError) as error:
+        raise Refusal(f"model: {spec.model} cannot be loaded: {error}",
+                      "The folder needs safetensors of a causal language model.") from error
+    if quantization is not None:
+        quantize.check_quantized(model, spec.quantization)
+        quantize.settle(model)
+    return model.eval()
+
+
+def _linear_widths(config: Any) -> set[int]:
+    """Input widths of the layers that would be quantized, from a model built without memory."""
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(copy.deepcopy(config))
+    head = model.get_output_embeddings()
+    return {m.in_features for m in model.modules() if isinstance(m, torch.nn.Linear) and m is not head}
+
+
+def _sharing_copy(pristine: Any, attention: Attention) -> Any:
+    kept = {id(t): t for t in (*tensors_of(pristine), *pristine.parameters())}
+    module = copy.deepcopy(pristine, kept)
+    module.set_attn_implementation(attention)
+    module.generation_config = GenerationConfig()  # a checkpoint's sampling defaults stay out of it
+    return module

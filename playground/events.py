@@ -1,0 +1,127 @@
+"""What an engine says while it runs one slot.
+
+Frozen, picklable and small. `t_ns` is the clock of the process that owns the device
+(`time.perf_counter_ns`), so differences between events of one run are exact; it says
+nothing across processes. Every run ends in exactly one Done or Failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FinishReason = Literal["length", "eos", "stopped"]
+
+
+@dataclass(frozen=True)
+class Queued:
+    """Waiting for its turn. `position` counts comparisons ahead; 0 waits for this comparison's own slots."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Loading:
+    """Before the weights are ready. `fraction` is None when the length of the stage is unknown."""
+
+    stage: str
+    fraction: float | None = None
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Weights are in place. Bytes count shared storage once and quantization state too.
+
+    `load_s` is what this slot waited for them, near 0 where another had loaded them;
+    `source` says where they came from; `drafter_bytes` is 0 for a drafter that is its target.
+    """
+
+    load_s: float
+    weights_bytes: int
+    drafter_bytes: int | None
+    dtype: str
+    device: str
+    source: str
+
+
+@dataclass(frozen=True)
+class WarmedUp:
+    """An untimed run of a few tokens on this prompt's shape has ended."""
+
+    warmup_s: float
+
+
+@dataclass(frozen=True)
+class Started:
+    """t0: inputs on the device, device synchronised, generation is about to begin."""
+
+    t_ns: int
+    prompt_tokens: int
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A group of new ids from one step (one round under speculation), and the text now final.
+
+    `visible` is how many of the ids are not special tokens. `text` holds only whole
+    characters; it may be empty, and may finish a character begun by earlier ids.
+    """
+
+    t_ns: int
+    ids: tuple[int, ...]
+    text: str
+    visible: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """One step of the target under speculation: ids drafted and, of those, accepted.
+
+    Ids drafted after an end of sequence are not counted. A step without a draft has drafted = 0.
+    """
+
+    drafted: int
+    accepted: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Readings around one run, of the counter called `counter`. None: not measurable here.
+
+    `before_bytes` is the reading just before t0 with everything loaded; `peak_bytes` the
+    highest since; `reserved_bytes` what a caching allocator held at its peak; `kv_bytes`
+    the cache's tensors at the end (0 without a cache).
+    """
+
+    counter: str
+    before_bytes: int | None
+    peak_bytes: int | None
+    reserved_bytes: int | None
+    kv_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Done:
+    """The run ended as it should. `text` is what the last ids add when no more follow."""
+
+    reason: FinishReason
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The run ended badly: what happened, and what the user can do about it."""
+
+    message: str
+    hint: str = ""
+
+
+Event = Queued | Loading | Ready | WarmedUp | Started | Tokens | Round | Memory | Done | Failed
+
+
+@dataclass(frozen=True)
+class SlotEvent:
+    """An event and the slot of the comparison that it belongs to."""
+
+    slot_id: str
+    event: Event

@@ -1,0 +1,207 @@
+"""One run's events -> its numbers. The definitions that the README prints are these.
+
+t0 is `Started.t_ns`; t1, t2, … are the arrivals of the groups of new ids; n_i the ids in
+group i; N their sum. What cannot be measured is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from .events import (
+    Done,
+    Event,
+    Failed,
+    Loading,
+    Memory,
+    Queued,
+    Ready,
+    Round,
+    Started,
+    Tokens,
+    WarmedUp,
+)
+
+Phase = Literal["idle", "queued", "loading", "warming", "answering", "done", "stopped", "failed"]
+
+LIVE_WINDOW_NS = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """The numbers of one slot's run. Units are in the names; None is 'not measurable'."""
+
+    load_s: float | None = None
+    warmup_s: float | None = None
+    prompt_tokens: int | None = None
+    new_tokens: int = 0
+    visible_tokens: int = 0
+    groups: int = 0
+    ttft_s: float | None = None
+    decode_tok_per_s: float | None = None
+    tpot_s: float | None = None
+    e2e_tok_per_s: float | None = None
+    prefill_tok_per_s: float | None = None
+    itl_s: tuple[float, ...] | None = None
+    rounds: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    acceptance_rate: float | None = None
+    mean_accepted_len: float | None = None
+    acceptance_by_position: tuple[float, ...] | None = None
+    weights_bytes: int | None = None
+    drafter_bytes: int | None = None
+    memory_counter: str | None = None
+    peak_bytes: int | None = None
+    reserved_bytes: int | None = None
+    run_peak_bytes: int | None = None
+    kv_bytes: int | None = None
+    working_bytes: int | None = None
+    dtype: str | None = None
+    device: str | None = None
+    source: str | None = None
+    finish: str | None = None
+
+
+def measure(events: Iterable[Event]) -> RunMetrics:
+    """The numbers of a run, finished or not, from its events in order.
+
+    `run_peak_bytes` is the run's own share of the peak: peak minus the reading before t0.
+    `working_bytes` is that share without the KV cache, at least 0.
+    """
+    events = tuple(events)
+    return RunMetrics(**_loading(events), **_timing(events), **_speculation(events), **_memory(events))
+
+
+def _loading(events: tuple[Event, ...]) -> dict:
+    numbers: dict = {}
+    for event in events:
+        match event:
+            case Ready():
+                numbers |= {
+                    "load_s": event.load_s,
+                    "weights_bytes": event.weights_bytes,
+                    "drafter_bytes": event.drafter_bytes,
+                    "dtype": event.dtype,
+                    "device": event.device,
+                    "source": event.source,
+                }
+            case WarmedUp(seconds):
+                numbers["warmup_s"] = seconds
+            case Done(reason):
+                numbers["finish"] = reason
+            case Failed():
+                numbers["finish"] = "failed"
+    return numbers
+
+
+def _timing(events: tuple[Event, ...]) -> dict:
+    start = next((e for e in events if isinstance(e, Started)), None)
+    groups = [e for e in events if isinstance(e, Tokens) and e.ids]
+    if start is None:
+        return {}
+    numbers: dict = {"prompt_tokens": start.prompt_tokens}
+    if not groups:
+        return numbers
+    total = sum(len(g.ids) for g in groups)
+    first, last = groups[0], groups[-1]
+    ttft_s = (first.t_ns - start.t_ns) / 1e9
+    rate = _per_s(total - len(first.ids), last.t_ns - first.t_ns)
+    gaps = tuple((b.t_ns - a.t_ns) / 1e9 for a, b in zip(groups, groups[1:]))
+    return numbers | {
+        "new_tokens": total,
+        "visible_tokens": sum(g.visible for g in groups),
+        "groups": len(groups),
+        "ttft_s": ttft_s,
+        "decode_tok_per_s": rate,
+        "tpot_s": 1 / rate if rate else None,
+        "e2e_tok_per_s": _per_s(total, last.t_ns - start.t_ns),
+        "prefill_tok_per_s": _per_s(start.prompt_tokens, first.t_ns - start.t_ns),
+        "itl_s": gaps or None,
+    }
+
+
+def _per_s(count: int, elapsed_ns: int) -> float | None:
+    return count / (elapsed_ns / 1e9) if count > 0 and elapsed_ns > 0 else None
+
+
+def _speculation(events: tuple[Event, ...]) -> dict:
+    rounds = [e for e in events if isinstance(e, Round)]
+    if not rounds:
+        return {}
+    drafted = sum(r.drafted for r in rounds)
+    accepted = sum(r.accepted for r in rounds)
+    longest = max(r.drafted for r in rounds)
+    by_position = tuple(
+        sum(r.accepted > p for r in rounds) / sum(r.drafted > p for r in rounds) for p in range(longest)
+    )
+    return {
+        "rounds": len(rounds),
+        "drafted": drafted,
+        "accepted": accepted,
+        "acceptance_rate": accepted / drafted if drafted else None,
+        "mean_accepted_len": 1 + accepted / len(rounds),
+        "acceptance_by_position": by_position or None,
+    }
+
+
+def _memory(events: tuple[Event, ...]) -> dict:
+    reading = next((e for e in events if isinstance(e, Memory)), None)
+    if reading is None:
+        return {}
+    own = working = None
+    if reading.peak_bytes is not None and reading.before_bytes is not None:
+        own = max(0, reading.peak_bytes - reading.before_bytes)
+        working = max(0, own - (reading.kv_bytes or 0))
+    return {
+        "memory_counter": reading.counter,
+        "peak_bytes": reading.peak_bytes,
+        "reserved_bytes": reading.reserved_bytes,
+        "run_peak_bytes": own,
+        "kv_bytes": reading.kv_bytes,
+        "working_bytes": working,
+    }
+
+
+def live_tok_per_s(events: Iterable[Event]) -> float | None:
+    """Decode rate over the last two seconds of a run in progress; None before the second group.
+
+    For the running display only: the final number is `RunMetrics.decode_tok_per_s`.
+    """
+    groups = [e for e in events if isinstance(e, Tokens) and e.ids]
+    if len(groups) < 2:
+        return None
+    since = groups[-1].t_ns - LIVE_WINDOW_NS
+    recent = [g for g in groups if g.t_ns >= since]
+    if len(recent) < 2:
+        recent = groups[-2:]
+    return _per_s(sum(len(g.ids) for g in recent[1:]), recent[-1].t_ns - recent[0].t_ns)
+
+
+def text_of(events: Iterable[Event]) -> str:
+    """The answer so far: the texts of the events, joined."""
+    return "".join(e.text for e in events if isinstance(e, (Tokens, Done)))
+
+
+def phase_of(events: Iterable[Event]) -> Phase:
+    """Where a run stands, from its events so far."""
+    phase: Phase = "idle"
+    for event in events:
+        match event:
+            case Queued():
+                phase = "queued"
+            case Loading():
+                phase = "loading"
+            case Ready():
+                phase = "warming"
+            case Started() | Tokens():
+                phase = "answering"
+            case Done("stopped"):
+                phase = "stopped"
+            case Done():
+                phase = "done"
+            case Failed():
+                phase = "failed"
+    return phase

@@ -1,0 +1,245 @@
+"""Who runs when, who may stop whom, and how one slot's failure stays its own.
+
+Comparisons queue in order of arrival; one at a time has the engine. Inside a comparison,
+fair mode lets the slots of one device take turns and the slots of different devices run at
+once; race mode starts them all together. Events of a comparison go to its own `Job` and to
+nobody else's.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec
+from .events import Done, Event, Failed, Queued, SlotEvent
+
+log = logging.getLogger(__name__)
+
+
+class EngineError(Exception):
+    """An engine cannot do what it was asked; `str()` is fit for the user."""
+
+
+class Stop:
+    """A request to end a run, seen by whoever polls it and passed on to whoever subscribed."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], None]] = []
+
+    def set(self) -> None:
+        """Ask the run to end. Later calls change nothing."""
+        with self._lock:
+            if self._event.is_set():
+                return
+            self._event.set()
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            listener()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` once when set, at once if it is already. Returns a way to forget it."""
+        with self._lock:
+            if not self._event.is_set():
+                self._listeners.append(listener)
+                return lambda: self._forget(listener)
+        listener()
+        return lambda: None
+
+    def _forget(self, listener: Callable[[], None]) -> None:
+        with self._lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+
+class Engine(Protocol):
+    """Runs slots. Implemented by the worker process, the in-process engine and the scripted one."""
+
+    def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
+        """The events of one run, ending in exactly one Done or Failed. Thread-safe."""
+
+    def unload(self, model: ModelSpec | None) -> None:
+        """Free these weights and every module built on them; None frees all. EngineError while one runs."""
+
+    def resident(self) -> tuple[Resident, ...]:
+        """What is loaded now, least recently used first."""
+
+    def machine(self) -> str:
+        """One line about the device, for people; empty while unknown. Must not block."""
+
+    def close(self) -> None:
+        """End runs and free everything."""
+
+
+class Resident(Protocol):
+    """Weights that are loaded."""
+
+    model: ModelSpec
+    bytes: int
+    slots: int
+
+
+class Job:
+    """One submitted comparison: its events, and the handle that stops it."""
+
+    def __init__(self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str):
+        self.comparison = comparison
+        self.prompt = prompt
+        self.mode = mode
+        self.session = session
+        self._stop = Stop()
+        self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
+        self._ended = threading.Event()
+
+    def stop(self) -> None:
+        """End every run of this comparison; waiting slots end as stopped without running."""
+        self._stop.set()
+
+    @property
+    def ended(self) -> bool:
+        return self._ended.is_set()
+
+    def next_events(self, timeout_s: float) -> list[SlotEvent]:
+        """Events since the last call, waiting up to `timeout_s` for the first. Empty: none yet, or ended."""
+        batch: list[SlotEvent] = []
+        try:
+            item = self._events.get(timeout=timeout_s)
+            while item is not None:
+                batch.append(item)
+                item = self._events.get_nowait()
+        except queue.Empty:
+            return batch
+        self._ended.set()
+        return batch
+
+    def gather(self, period_s: float) -> list[SlotEvent]:
+        """Events of about one period, or fewer if the job ends within it: for a display that redraws."""
+        deadline = time.monotonic() + period_s
+        batch: list[SlotEvent] = []
+        while not self.ended and (left := deadline - time.monotonic()) > 0:
+            batch += self.next_events(left)
+        return batch
+
+    def events(self) -> Iterator[SlotEvent]:
+        """All events to the end. Closing the iterator early stops the job."""
+        try:
+            while not self.ended:
+                yield from self.next_events(timeout_s=1.0)
+        finally:
+            self.stop()
+
+    def _emit(self, slot: SlotSpec, event: Event) -> None:
+        self._events.put(SlotEvent(slot.id, event))
+
+    def _close(self) -> None:
+        self._events.put(None)
+
+
+class Scheduler:
+    """Runs comparisons on an engine, one at a time, in order of arrival."""
+
+    def __init__(self, engine: Engine):
+        self.engine = engine
+        self._line: list[Job] = []
+        self._turn = threading.Condition()
+
+    def submit(self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str) -> Job:
+        """Put a comparison in line and return at once."""
+        job = Job(comparison, prompt, mode, session)
+        with self._turn:
+            self._line.append(job)
+            self._announce(job, self._line.index(job))
+        job._stop.listen(self._wake)
+        threading.Thread(target=self._serve, args=(job,), daemon=True, name="comparison").start()
+        return job
+
+    def stop_session(self, session: str) -> None:
+        """Stop whatever this session has running or waiting, and nobody else's."""
+        with self._turn:
+            mine = [job for job in self._line if job.session == session]
+        for job in mine:
+            job.stop()
+
+    def _wake(self) -> None:
+        with self._turn:
+            self._turn.notify_all()
+
+    def _announce(self, job: Job, position: int) -> None:
+        for slot in job.comparison.slots:
+            job._emit(slot, Queued(position))
+
+    def _serve(self, job: Job) -> None:
+        try:
+            if self._wait_for_turn(job):
+                self._run(job)
+            else:
+                for slot in job.comparison.slots:
+                    job._emit(slot, Done("stopped"))
+        finally:
+            with self._turn:
+                self._line.remove(job)
+                for position, waiting in enumerate(self._line):
+                    if position:
+                        self._announce(waiting, position)
+                self._turn.notify_all()
+            job._close()
+
+    def _wait_for_turn(self, job: Job) -> bool:
+        """True when the job is first in line; False when it was stopped before."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._line[0] is job or job._stop.is_set())
+            if job._stop.is_set():
+                return False
+            self._announce(job, 0)
+            return True
+
+    def _run(self, job: Job) -> None:
+        lanes = [
+            threading.Thread(target=self._run_lane, args=(job, lane), daemon=True, name="lane")
+            for lane in _lanes(job)
+        ]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+
+    def _run_lane(self, job: Job, slots: Iterable[SlotSpec]) -> None:
+        for slot in slots:
+            for event in _guarded(self.engine, slot, job.prompt, job._stop):
+                job._emit(slot, event)
+
+
+def _lanes(job: Job) -> list[list[SlotSpec]]:
+    """Slots that take turns, together: by device in fair mode, each alone in race mode."""
+    if job.mode == "race":
+        return [[slot] for slot in job.comparison.slots]
+    lanes: dict[str, list[SlotSpec]] = {}
+    for slot in job.comparison.slots:
+        lanes.setdefault(slot.model.device, []).append(slot)
+    return list(lanes.values())
+
+
+def _guarded(engine: Engine, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
+    """An engine's events with the promise kept: exactly one Done or Failed, and it comes last."""
+    if stop.is_set():
+        yield Done("stopped")
+        return
+    try:
+        for event in engine.run(slot, prompt, stop):
+            yield event
+            if isinstance(event, (Done, Failed)):
+                return
+    except Exception as error:
+        log.exception("slot %s failed", slot.id)
+        yield Failed(f"{type(error).__name__}: {error}", "This is a fault of the playground; the log has the details.")
+        return
+    yield Failed("The engine ended without a result.", "This is a fault of the playground; run it again.")

@@ -1,0 +1,1 @@
+"""The page: Gradio components, what they show and what they do."""

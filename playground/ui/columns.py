@@ -1,0 +1,165 @@
+"""A Column -> its HTML. Everything that is not ours is escaped: model text is shown as typed."""
+
+from __future__ import annotations
+
+from html import escape
+
+from ..board import Board, Column
+from ..charts import slot_colour
+from ..metrics import RunMetrics
+from ..verdicts import Speedup
+from .i18n import Words
+
+DASH = "–"
+
+
+def column_html(board: Board, column: Column, words: Words, speedup: Speedup | None) -> str:
+    """One slot's column: name, difference, status, answer, numbers. `speedup` None: the reference."""
+    place = board.comparison.slots.index(column.slot)
+    phase = column.phase
+    parts = [
+        _header(board, column, words),
+        _status(board, column, words),
+        _answer(column),
+        _failure(column),
+        _numbers(board, column, words, speedup),
+    ]
+    return (
+        f'<article class="slot" data-slot="{escape(column.slot.id)}" data-phase="{phase}" '
+        f'style="--slot: {slot_colour(place)}">{"".join(parts)}</article>'
+    )
+
+
+def _header(board: Board, column: Column, words: Words) -> str:
+    before, changes = board.differences(column.slot)
+    if before is None:
+        note = words("starts")
+    elif not changes:
+        note = words("same", before.name)
+    else:
+        changed = ", ".join(f"{words('choice.' + name)} {was} → {now}" for name, was, now in changes)
+        note = f"{words('versus', before.name)}: {changed}"
+    if _is_reference(board, column):
+        note = f"{words('reference')} · {note}"
+    name = escape(column.slot.name)
+    return f'<header><h3 title="{name}">{name}</h3><p class="difference">{escape(note)}</p></header>'
+
+
+def _is_reference(board: Board, column: Column) -> bool:
+    return column.slot.id == board.comparison.reference
+
+
+def _status(board: Board, column: Column, words: Words) -> str:
+    phase = column.phase
+    text = words(f"phase.{phase}", "") if phase == "loading" else words(f"phase.{phase}")
+    bar = live = ""
+    if phase == "queued" and column.ahead:
+        text = words("phase.queued_behind", column.ahead)
+    if phase == "loading" and column.loading:
+        text = words("phase.loading", column.loading.stage)
+        bar = _progress(column.loading.fraction)
+    if phase == "done":
+        text = f"{text} · {words('finish.' + str(column.run.finish))}"
+    if phase == "answering":
+        rate = column.live_tok_per_s
+        live = f'<b class="live">{f"{rate:.1f}" if rate else DASH} tok/s</b>'
+    contended = ""
+    if board.mode == "race" and phase in ("answering", "done", "stopped"):
+        contended = f'<span class="badge warn" title="{escape(words("contended_why"))}">{escape(words("contended"))}</span>'
+    return f'<p class="status"><span class="dot"></span><span>{escape(text)}</span>{contended}{live}</p>{bar}'
+
+
+def _progress(fraction: float | None) -> str:
+    return "<progress></progress>" if fraction is None else f'<progress value="{fraction:.3f}" max="1"></progress>'
+
+
+def _answer(column: Column) -> str:
+    # The outer box is laid out in reverse, which keeps the end of a growing answer in view.
+    return f'<div class="answer" tabindex="0"><div class="text">{escape(column.text)}</div></div>'
+
+
+def _failure(column: Column) -> str:
+    failure = column.failure
+    if failure is None:
+        return '<div class="failure" hidden></div>'
+    hint = f"<p>{escape(failure.hint)}</p>" if failure.hint else ""
+    return f'<div class="failure" role="alert"><strong>{escape(failure.message)}</strong>{hint}</div>'
+
+
+def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None) -> str:
+    run = column.run
+    rows = [
+        _speedup_row(board, column, words, speedup),
+        _row(words("decode"), _number(run.decode_tok_per_s, "{:.1f} tok/s"), main=True),
+        _row(words("ttft"), seconds(run.ttft_s), main=True),
+        _row(words("e2e"), _number(run.e2e_tok_per_s, "{:.1f} tok/s")),
+        _row(words("tokens"), _tokens(run), words("tokens_visible", run.visible_tokens, run.new_tokens)),
+        _row(words("peak"), megabytes(run.peak_bytes), _peak_why(run, words)),
+        _row(words("weights"), megabytes(run.weights_bytes), _shared(board, column, words)),
+        _row(words("kv"), megabytes(run.kv_bytes)),
+        _row(words("load"), seconds(run.load_s), words("load_why", seconds(run.warmup_s))),
+    ]
+    if run.drafter_bytes is not None:
+        rows.insert(-2, _row(words("drafter"), megabytes(run.drafter_bytes)))
+    if column.slot.decode.speculation != "none":
+        why = words("acceptance_why", run.accepted, run.drafted, run.rounds)
+        rows.append(_row(words("acceptance"), _number(run.acceptance_rate, "{:.0%}"), why))
+        rows.append(_row(words("accepted_len"), _number(run.mean_accepted_len, "{:.2f}"), words("accepted_len_why")))
+    source = ""
+    if run.source:
+        where = f"{words('source')} {run.source} · {run.dtype} · {run.device}"
+        source = f'<p class="source" title="{escape(where)}">{escape(where)}</p>'
+    return f'<dl class="numbers">{"".join(rows)}</dl>{source}'
+
+
+def _speedup_row(board: Board, column: Column, words: Words, speedup: Speedup | None) -> str:
+    reference = next(s.name for s in board.comparison.slots if s.id == board.comparison.reference)
+    label = words("speedup")
+    if speedup is None:
+        return _row(label, words("reference"), main=True)
+    why = words("speedup_of", reference)
+    if speedup.reason and column.ended:
+        why = words(f"why.{speedup.reason}", *speedup.details)
+    return _row(label, _number(speedup.value, "{:.2f}×"), why, main=True, slower=(speedup.value or 1) < 1)
+
+
+def _row(label: str, value: str, why: str = "", main: bool = False, slower: bool = False) -> str:
+    kinds = " ".join(kind for kind, on in (("main", main), ("slower", slower), ("why", bool(why))) if on)
+    return f'<div class="{kinds}" title="{escape(why)}"><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>'
+
+
+def _number(value: float | None, form: str) -> str:
+    return DASH if value is None else form.format(value)
+
+
+def seconds(value: float | None) -> str:
+    """A duration in the unit that reads best; a dash for None."""
+    if value is None:
+        return DASH
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.2f} s"
+
+
+def megabytes(value: int | None) -> str:
+    """Bytes in MB or GB (powers of ten); a dash for None."""
+    if value is None:
+        return DASH
+    if value == 0:
+        return "0 MB"
+    if value >= 1e9:
+        return f"{value / 1e9:.2f} GB"
+    return f"{value / 1e6:.1f} MB" if value < 100e6 else f"{value / 1e6:.0f} MB"
+
+
+def _tokens(run: RunMetrics) -> str:
+    return DASH if run.prompt_tokens is None else f"{run.prompt_tokens:,} → {run.new_tokens:,}"
+
+
+def _peak_why(run: RunMetrics, words: Words) -> str:
+    if run.memory_counter is None:
+        return ""
+    return words("peak_why", run.memory_counter, megabytes(run.run_peak_bytes))
+
+
+def _shared(board: Board, column: Column, words: Words) -> str:
+    sharers = board.sharers(column.slot)
+    return words("weights_shared", sharers) if sharers > 1 else ""

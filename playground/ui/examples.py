@@ -1,0 +1,50 @@
+"""Prompts to start from: some where a drafter can copy, some where it cannot, some Korean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prompt and the label of its button; `drafts_well` says whether copying from the text pays."""
+
+    label: str
+    text: str
+    drafts_well: bool
+
+
+_CODE = """Rewrite this code with every variable named total instead of s, and change nothing else:
+
+def mean(values):
+    s = 0.0
+    for value in values:
+        s = s + value
+    if len(values) == 0:
+        return 0.0
+    return s / len(values)
+
+def variance(values):
+    m = mean(values)
+    s = 0.0
+    for value in values:
+        s = s + (value - m) ** 2
+    return s / len(values)
+"""
+
+_MINUTES = """Repeat the following notes word for word:
+
+The team met on Monday. The team agreed to ship the new page on Friday. The team agreed to measure \
+the time to first token before and after. Anna will write the script. Ben will run the script on the \
+new machine. Anna and Ben will show the numbers on Thursday. The team will meet again on Friday."""
+
+EXAMPLES = (
+    Example("Repeat notes · drafts well", _MINUTES, True),
+    Example("Edit code · drafts well", _CODE, True),
+    Example("Count in words · drafts well", "Count from one to forty in words, one number per line.", True),
+    Example("Explain the sky · drafts badly", "Why is the sky blue? Explain it to a ten-year-old.", False),
+    Example("Short story · drafts badly", "Write a short story about a lighthouse keeper who finds a letter.", False),
+    Example("Name ideas · drafts badly", "Suggest twelve unusual names for a small bakery and say why each fits.", False),
+    Example("하늘 · 한국어", "하늘은 왜 파란가요? 열 살 아이에게 설명해 주세요.", False),
+    Example("회의록 반복 · 한국어", "다음 글을 그대로 다시 써 주세요: 우리는 월요일에 만났습니다. 우리는 금요일에 새 화면을 내기로 했습니다.", True),
+)

@@ -1,0 +1,280 @@
+"""What happens when someone uses the page: from component values to a job, from events to updates."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from ..board import Board
+from ..charts import CHARTS, Row
+from ..config import (
+    Comparison,
+    ConfigError,
+    Mode,
+    Prompt,
+    checked_choice,
+    checked_prompt,
+    checked_settings,
+    describe_model,
+)
+from ..metrics import RunMetrics
+from ..presets import find_preset
+from ..scheduler import EngineError, Job, Scheduler
+from .columns import column_html, megabytes
+from .i18n import Language, Words, pick_language
+from .parts import Parts
+
+log = logging.getLogger(__name__)
+
+REFRESH_S = 0.25
+Updates = dict[Any, Any]
+
+
+class Handlers:
+    """The page's callbacks. Keeps each session's last board, so that a change of language redraws it."""
+
+    def __init__(
+        self, scheduler: Scheduler, presets: Mapping[str, Comparison], first_preset: str, parts: Parts
+    ):
+        self._scheduler = scheduler
+        self._presets = presets
+        self._first_preset = first_preset
+        self._parts = parts
+        self._boards: dict[str, Board] = {}
+
+    def open_page(self, request: gr.Request) -> Updates:
+        """Language and preset from the address, then an empty board."""
+        words = Words(pick_language(request.query_params.get("lang"), request.headers.get("accept-language")))
+        wanted = request.query_params.get("preset") or self._first_preset
+        problem = ""
+        try:
+            comparison = find_preset(self._presets, wanted)
+        except ConfigError as error:
+            comparison, problem = self._presets[self._first_preset], _notice(str(error))
+        board = Board(comparison)
+        self._boards[request.session_hash] = board
+        updates = self._texts(words) | self._preset_updates(comparison, words) | self._redraw(board, words)
+        updates[self._parts.preset] = self._preset_choices(words, comparison.id)
+        updates[self._parts.language] = words.language
+        updates[self._parts.notice] = problem
+        return updates
+
+    def close_page(self, request: gr.Request) -> None:
+        """The tab is closed: what it runs or waits for ends, and its board is forgotten."""
+        self._scheduler.stop_session(request.session_hash)
+        self._boards.pop(request.session_hash, None)
+
+    def speak(self, language: Language, request: gr.Request) -> Updates:
+        """Everything on the page in another language, the last results included."""
+        words = Words(language)
+        board = self._board(request)
+        updates = self._texts(words) | self._redraw(board, words) | self._panel(words)
+        updates[self._parts.preset] = self._preset_choices(words, board.comparison.id)
+        updates[self._parts.description] = _description(board.comparison, words)
+        return updates
+
+    def choose_preset(self, values: Updates, request: gr.Request) -> Updates:
+        """Empty columns and the preset's settings; a running comparison is stopped."""
+        self._scheduler.stop_session(request.session_hash)
+        words = Words(values[self._parts.language])
+        comparison = find_preset(self._presets, values[self._parts.preset])
+        board = Board(comparison)
+        self._boards[request.session_hash] = board
+        return self._preset_updates(comparison, words) | self._redraw(board, words)
+
+    def take_example(self, sample: list[str]) -> str:
+        return sample[0]
+
+    def stop(self, request: gr.Request) -> None:
+        """End this session's comparison; the columns keep what was streamed."""
+        self._scheduler.stop_session(request.session_hash)
+
+    def compare(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
+        """One click on Compare: check, submit, then redraw what changes until all slots end."""
+        parts = self._parts
+        words = Words(values[parts.language])
+        try:
+            settings = {name: values[control] for name, control in parts.settings.items()}
+            comparison, prompt, mode = self._asked(
+                values[parts.preset], values[parts.prompt], settings, values[parts.mode]
+            )
+        except ConfigError as error:
+            yield {parts.notice: _notice(str(error))}
+            return
+        self._scheduler.stop_session(request.session_hash)
+        board = Board(comparison, mode)
+        self._boards[request.session_hash] = board
+        job = self._scheduler.submit(comparison, prompt, mode, request.session_hash)
+        running = {parts.compare: gr.update(interactive=False), parts.stop: gr.update(interactive=True)}
+        try:
+            yield running | {parts.notice: ""} | self._redraw(board, words)
+            yield from self._follow(job, board, words)
+        finally:
+            job.stop()
+        idle = {parts.compare: gr.update(interactive=True), parts.stop: gr.update(interactive=False)}
+        yield idle | self._panel(words)
+
+    def compare_api(
+        self, preset: str, prompt: str, settings: dict = {}, mode: str = "fair", slots: list | None = None  # noqa: B006
+    ) -> Iterator[dict]:
+        """Run a comparison and stream it: each update is the whole state as plain JSON.
+
+        preset: id of a preset, such as "five-ways". prompt: text. settings: any of new_tokens,
+        temperature, top_p, seed, draft_len, system_prompt, chat_template, ignore_eos; what is left
+        out follows the preset. mode: "fair" or "race". slots: ids to run; all when left out.
+        Yields {"preset", "mode", "reference", "slots": {id: {"name", "phase", "queue_position",
+        "text", "error", "hint", "metrics", "speedup", "speedup_reason"}}}; a metric that cannot be
+        measured is null. Refused input is an error that names the field.
+        """
+        try:
+            comparison, asked, checked_mode = self._asked(preset, prompt, settings, mode)
+            if slots is not None:
+                comparison = comparison.only(slots)
+        except ConfigError as error:
+            raise gr.Error(str(error), print_exception=False) from None
+        job = self._scheduler.submit(comparison, asked, checked_mode, f"api-{time.monotonic_ns()}")
+        board = Board(comparison, checked_mode)
+        try:
+            while not job.ended:
+                if board.absorb(job.gather(REFRESH_S)):
+                    yield board.as_json()
+        finally:
+            job.stop()
+
+    def show_models(self, language: Language) -> Updates:
+        """The panel of loaded models; its timer ends once the worker has introduced itself."""
+        return self._panel(Words(language))
+
+    def unload(self, values: Updates) -> Updates:
+        """Unload the chosen model's weights."""
+        wanted = values[self._parts.chosen_model]
+        chosen = [r.model for r in self._scheduler.engine.resident() if describe_model(r.model) == wanted]
+        return self._unload(chosen, Words(values[self._parts.language]))
+
+    def unload_all(self, language: Language) -> Updates:
+        """Unload everything that is not running."""
+        return self._unload([None], Words(language))
+
+    def _unload(self, models: list[Any], words: Words) -> Updates:
+        problem = ""
+        try:
+            for model in models:
+                self._scheduler.engine.unload(model)
+        except EngineError as error:
+            problem = _notice(str(error))
+        return self._panel(words) | {self._parts.notice: problem}
+
+    def _asked(self, preset: Any, text: Any, settings: Any, mode: Any) -> tuple[Comparison, Prompt, Mode]:
+        """What was asked for, every part of it checked. Raises ConfigError naming the field."""
+        comparison = find_preset(self._presets, preset)
+        prompt = checked_prompt(text, checked_settings(settings, comparison.settings))
+        return comparison, prompt, checked_choice("mode", mode, Mode)
+
+    def _follow(self, job: Job, board: Board, words: Words) -> Iterator[Updates]:
+        while not job.ended:
+            ended_before = {slot for slot, column in board.columns.items() if column.ended}
+            changed = board.absorb(job.gather(REFRESH_S))
+            ended = {slot for slot in changed if board.columns[slot].ended} - ended_before
+            if ended:
+                log.info("%s", _log_line(board, sorted(ended)))
+                yield self._redraw(board, words)
+            elif changed:
+                yield self._columns(board, words, changed)
+            else:
+                yield {self._parts.notice: gr.skip()}  # lets Gradio notice that the page has gone
+
+    def _board(self, request: gr.Request) -> Board:
+        return self._boards.setdefault(request.session_hash, Board(self._presets[self._first_preset]))
+
+    def _texts(self, words: Words) -> Updates:
+        updates = {c: gr.update(**properties) for c, properties in self._parts.texts(words).items()}
+        modes = [(words("fair"), "fair"), (words("race"), "race")]
+        updates[self._parts.mode] = gr.update(
+            label=words("mode"), info=words("mode_info"), choices=modes
+        )
+        updates[self._parts.heading] = f"<h1>{escape(words('title'))}</h1><p>{escape(words('tagline'))}</p>"
+        return updates
+
+    def _preset_choices(self, words: Words, chosen: str) -> Any:
+        titles = [(_in(words, p.title, p.title_ko), p.id) for p in self._presets.values()]
+        return gr.update(choices=titles, value=chosen, label=words("preset"))
+
+    def _preset_updates(self, comparison: Comparison, words: Words) -> Updates:
+        updates: Updates = {
+            control: gr.update(value=getattr(comparison.settings, name), label=words(name))
+            for name, control in self._parts.settings.items()
+        }
+        updates[self._parts.description] = _description(comparison, words)
+        updates[self._parts.notice] = ""
+        return updates
+
+    def _redraw(self, board: Board, words: Words) -> Updates:
+        """All columns and all charts."""
+        updates = self._columns(board, words, set(board.columns))
+        for unused in self._parts.columns[len(board.columns) :]:
+            updates[unused] = gr.update(value="", visible=False)
+        rows = [
+            Row(slot.name, board.columns[slot.id].run, board.sharers(slot), board.counts_weights(slot))
+            for slot in board.comparison.slots
+        ]
+        for name, draw in CHARTS.items():
+            updates[self._parts.charts[name]] = draw(rows, words, board.mode == "race")
+        return updates
+
+    def _columns(self, board: Board, words: Words, slots: set[str]) -> Updates:
+        verdicts = board.speedups()
+        return {
+            part: gr.update(value=column_html(board, board.columns[slot.id], words, verdicts.get(slot.id)), visible=True)
+            for part, slot in zip(self._parts.columns, board.comparison.slots)
+            if slot.id in slots
+        }
+
+    def _panel(self, words: Words) -> Updates:
+        machine = self._scheduler.engine.machine()
+        loaded = self._scheduler.engine.resident()
+        names = [describe_model(item.model) for item in loaded]
+        line = machine or words("machine_unknown")
+        return {
+            self._parts.machine: f"<p>{escape(words('machine'))}: {escape(line)}</p>",
+            self._parts.loaded: _loaded_table(loaded, words),
+            self._parts.chosen_model: gr.update(choices=names, value=names[0] if names else None),
+            self._parts.until_machine_known: gr.Timer(active=not machine),
+        }
+
+
+def _loaded_table(loaded: Any, words: Words) -> str:
+    if not loaded:
+        return f"<p>{escape(words('models_none'))}</p>"
+    head = "".join(f"<th>{escape(words(key))}</th>" for key in ("model", "bytes", "slots"))
+    body = "".join(
+        f"<tr><td>{escape(describe_model(item.model))}</td><td>{megabytes(item.bytes)}</td><td>{item.slots}</td></tr>"
+        for item in loaded
+    )
+    return f'<table class="loaded-models"><tr>{head}</tr>{body}</table>'
+
+
+def _description(comparison: Comparison, words: Words) -> str:
+    return f"<p>{escape(_in(words, comparison.description, comparison.description_ko))}</p>"
+
+
+def _in(words: Words, english: str, korean: str) -> str:
+    return korean if words.language == "ko" and korean else english
+
+
+def _notice(problem: str) -> str:
+    return f'<div class="notice" role="alert">{escape(problem)}</div>'
+
+
+def _log_line(board: Board, slots: list[str]) -> str:
+    return "; ".join(f"{board.comparison.id}/{slot}: {_summary(board.columns[slot].run)}" for slot in slots)
+
+
+def _summary(run: RunMetrics) -> str:
+    rate = f"{run.decode_tok_per_s:.1f} tok/s" if run.decode_tok_per_s else "no rate"
+    ttft = f"TTFT {run.ttft_s:.3f} s" if run.ttft_s is not None else "no token"
+    return f"{run.finish}, {run.new_tokens} tokens, {ttft}, {rate}"

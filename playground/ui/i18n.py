@@ -1,0 +1,178 @@
+"""The page's words in English and Korean. Every key has both; a test holds it to that."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from ..verdicts import REASONS
+
+Language = Literal["en", "ko"]
+
+_WORDS: dict[str, tuple[str, str]] = {
+    "title": ("LLM Speed Playground", "LLM Speed Playground"),
+    "tagline": (
+        "One prompt, several ways of running a language model, side by side.",
+        "하나의 프롬프트를 여러 실행 방식으로 나란히 돌려 비교합니다.",
+    ),
+    "preset": ("Comparison", "비교 구성"),
+    "mode": ("Mode", "실행 방식"),
+    "mode_info": (
+        "Fair: slots take turns on a device. Race: all at once, numbers are contended.",
+        "공정: 한 장치에서 차례로 실행. 경주: 동시에 실행하며 수치는 서로 간섭됨.",
+    ),
+    "fair": ("Fair", "공정"),
+    "race": ("Race", "경주"),
+    "prompt": ("Prompt", "프롬프트"),
+    "prompt_hint": ("Ask something, or pick an example below", "질문을 입력하거나 아래 예시를 고르세요"),
+    "examples": ("Examples", "예시"),
+    "compare": ("Compare", "비교"),
+    "stop": ("Stop", "중지"),
+    "language": ("Language", "언어"),
+    "settings": ("Generation settings", "생성 설정"),
+    "new_tokens": ("New tokens", "새 토큰 수"),
+    "temperature": ("Temperature (0 = greedy)", "온도 (0 = 탐욕)"),
+    "top_p": ("Top-p", "Top-p"),
+    "seed": ("Seed", "시드"),
+    "draft_len": ("Draft length k", "초안 길이 k"),
+    "system_prompt": ("System prompt", "시스템 프롬프트"),
+    "chat_template": ("Chat template", "채팅 템플릿"),
+    "ignore_eos": ("Ignore end of sequence (forces equal lengths)", "종료 토큰 무시 (길이를 같게)"),
+    "models": ("Loaded models", "올라와 있는 모델"),
+    "models_none": ("Nothing is loaded. A slot loads its model when it first runs.", "올라온 모델이 없습니다. 슬롯이 처음 실행될 때 올라옵니다."),
+    "model": ("Model", "모델"),
+    "bytes": ("Memory", "메모리"),
+    "slots": ("Slots", "슬롯"),
+    "unload": ("Unload", "내리기"),
+    "unload_all": ("Unload all", "모두 내리기"),
+    "refresh": ("Refresh", "새로 고침"),
+    "unloaded": ("Unloaded.", "내렸습니다."),
+    "machine": ("Machine", "장치"),
+    "machine_unknown": ("the worker is starting", "작업 프로세스를 시작하는 중"),
+    "reference": ("reference", "기준"),
+    "starts": ("starting point", "출발점"),
+    "versus": ("vs {0}", "{0} 대비"),
+    "same": ("same as {0}", "{0}와 같음"),
+    # choices, as a slot names its difference
+    "choice.model": ("model", "모델"),
+    "choice.revision": ("revision", "리비전"),
+    "choice.dtype": ("dtype", "dtype"),
+    "choice.quantization": ("quantization", "양자화"),
+    "choice.device": ("device", "장치"),
+    "choice.attention": ("attention", "어텐션"),
+    "choice.cache": ("cache", "캐시"),
+    "choice.speculation": ("speculation", "추측 디코딩"),
+    "choice.drafter": ("drafter", "초안 모델"),
+    # status
+    "phase.idle": ("Ready to run", "실행 대기"),
+    "phase.queued": ("Waiting for its turn", "차례를 기다리는 중"),
+    "phase.queued_behind": ("Waiting: {0} comparison(s) ahead", "대기 중: 앞에 비교 {0}건"),
+    "phase.loading": ("Loading: {0}", "불러오는 중: {0}"),
+    "phase.warming": ("Warming up", "준비 운동 중"),
+    "phase.answering": ("Answering", "답하는 중"),
+    "phase.done": ("Done", "완료"),
+    "phase.stopped": ("Stopped", "중지됨"),
+    "phase.failed": ("Failed", "실패"),
+    "contended": ("contended", "간섭됨"),
+    "contended_why": (
+        "Race mode: all columns share one device, so these numbers are slower than alone.",
+        "경주 모드: 모든 열이 한 장치를 나눠 쓰므로 혼자일 때보다 느립니다.",
+    ),
+    "finish.eos": ("end of sequence", "종료 토큰"),
+    "finish.length": ("token limit", "토큰 한도"),
+    # numbers
+    "ttft": ("TTFT", "TTFT"),
+    "decode": ("Decode", "디코드"),
+    "e2e": ("End to end", "전체"),
+    "tokens": ("Tokens in → out", "입력 → 출력 토큰"),
+    "tokens_visible": ("{0} of {1} new tokens are visible text", "새 토큰 {1}개 중 {0}개가 보이는 글자"),
+    "peak": ("Peak memory", "최대 메모리"),
+    "peak_why": (
+        "Highest reading of {0} over the run, everything in that process included. This run's own share: {1}.",
+        "실행 중 {0}의 최댓값(그 프로세스 전체 포함). 이 실행의 몫: {1}.",
+    ),
+    "weights": ("Weights", "가중치"),
+    "weights_shared": ("shared by {0} slots, held once", "슬롯 {0}개가 공유, 한 번만 저장"),
+    "drafter": ("Drafter", "초안 모델"),
+    "kv": ("KV cache", "KV 캐시"),
+    "load": ("Load", "불러오기"),
+    "load_why": ("Waiting for the weights; warm-up {0}. Neither is in the other numbers.", "가중치를 기다린 시간; 준비 운동 {0}. 다른 수치에 들어가지 않습니다."),
+    "acceptance": ("Acceptance", "수락률"),
+    "accepted_len_why": (
+        "Mean accepted length: ids a round, the target's own included: 1 + accepted ÷ rounds",
+        "평균 수락 길이: 라운드당 토큰 수(본 모델의 것 포함): 1 + 수락 ÷ 라운드",
+    ),
+    "acceptance_why": ("{0} of {1} drafted ids accepted in {2} rounds", "{2}라운드에서 초안 {1}개 중 {0}개 수락"),
+    "accepted_len": ("Mean length", "평균 길이"),
+    "speedup": ("Speed-up", "속도비"),
+    "speedup_of": ("vs {0}", "{0} 대비"),
+    "source": ("weights from", "가중치 출처"),
+    # charts
+    "chart.ttft": ("Time to first token, s (lower is better)", "첫 토큰까지 시간, 초 (낮을수록 좋음)"),
+    "chart.decode": ("Decode speed, tokens/s (higher is better)", "디코드 속도, 토큰/초 (높을수록 좋음)"),
+    "chart.memory": ("Memory, MB (lower is better)", "메모리, MB (낮을수록 좋음)"),
+    "chart.memory_note": ("hatched: shared weights, counted once below", "빗금: 공유 가중치, 한 번만 셈"),
+    "chart.acceptance": ("Draft acceptance, overall and by position (higher is better)", "초안 수락률, 전체와 위치별 (높을수록 좋음)"),
+    "chart.overall": ("overall", "전체"),
+    "chart.no_speculation": ("No slot here has drafted yet", "아직 초안을 만든 슬롯이 없습니다"),
+    "chart.working": ("Rest of the run's peak", "실행 중 나머지"),
+    "chart.contended": ("race: contended", "경주: 간섭됨"),
+    "missing.not_run": ("not run yet", "아직 실행 안 됨"),
+    "missing.failed": ("the run failed", "실행 실패"),
+    "missing.no_token": ("no token arrived", "토큰이 없음"),
+    "missing.one_group": ("all tokens arrived at once, so there is no rate", "토큰이 한 번에 도착해 속도가 없음"),
+    "missing.unmeasurable": ("not measurable here", "여기서는 잴 수 없음"),
+    # definitions
+    "definitions": ("What the numbers mean", "수치의 뜻"),
+    "definitions_text": (
+        "- **TTFT**: from inputs on the device to the first new id. Loading, waiting and warm-up are never inside.\n"
+        "- **Decode tok/s**: ids after the first group ÷ time from the first group to the last.\n"
+        "- **End to end tok/s**: all new ids ÷ time from start to the last id.\n"
+        "- **Acceptance**: accepted ÷ really drafted ids. **Mean accepted length**: 1 + accepted ÷ rounds.\n"
+        "- **Peak memory**: the named counter's highest reading over the run, reset before it.\n"
+        "- **Speed-up**: ratio of decode tok/s to the reference, only from fair runs of equal length.\n"
+        "- A dash means: not measurable. It is never a zero.",
+        "- **TTFT**: 입력이 장치에 오른 뒤 첫 새 토큰까지. 불러오기·대기·준비 운동은 들어가지 않습니다.\n"
+        "- **디코드 tok/s**: 첫 묶음 뒤의 토큰 수 ÷ 첫 묶음에서 마지막까지의 시간.\n"
+        "- **전체 tok/s**: 모든 새 토큰 ÷ 시작부터 마지막 토큰까지의 시간.\n"
+        "- **수락률**: 수락 ÷ 실제 초안 토큰. **평균 수락 길이**: 1 + 수락 ÷ 라운드.\n"
+        "- **최대 메모리**: 실행 전에 초기화한, 이름 붙은 계수기의 최댓값.\n"
+        "- **속도비**: 기준 슬롯과의 디코드 속도 비. 공정 모드에서 길이가 같을 때만.\n"
+        "- 줄표(–)는 잴 수 없다는 뜻이며 0이 아닙니다.",
+    ),
+    # verdict reasons, Korean beside verdicts.REASONS
+    **{
+        f"why.{key}": (REASONS[key], korean)
+        for key, korean in {
+            "contended": "경주 모드: 한 장치를 나눠 쓰므로 비율을 내지 않습니다",
+            "unfinished": "끝까지 가지 않은 실행이 있습니다",
+            "no_rate": "속도를 내기에는 토큰이 너무 적습니다",
+            "unequal_work": "작업량이 다름: 여기는 새 토큰 {0}개, 기준은 {1}개; '종료 토큰 무시'를 켜면 길이가 같아집니다",
+            "unequal_prompt": "작업량이 다름: 여기는 프롬프트 토큰 {0}개, 기준은 {1}개",
+        }.items()
+    },
+}
+
+
+class Words:
+    """The words of one language: `words("key", …)` fills in the arguments."""
+
+    def __init__(self, language: Language):
+        self.language = language
+        self._column = get_args(Language).index(language)
+
+    def __call__(self, key: str, *arguments: Any) -> str:
+        return _WORDS[key][self._column].format(*arguments)
+
+
+def keys() -> tuple[str, ...]:
+    """Every key there is."""
+    return tuple(_WORDS)
+
+
+def pick_language(asked: str | None, accept_language: str | None) -> Language:
+    """The asked language if there is such a page, else the browser's first choice, else English."""
+    for wish in (asked, *(accept_language or "").replace(";", ",").split(",")):
+        code = (wish or "").strip().lower()[:2]
+        if code in get_args(Language):
+            return code  # type: ignore[return-value]
+    return "en"

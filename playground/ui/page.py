@@ -1,0 +1,142 @@
+"""Builds the page: what is where, and which handler answers which component."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import gradio as gr
+
+from ..charts import CHARTS
+from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of
+from ..scheduler import Scheduler
+from .examples import EXAMPLES
+from .handlers import Handlers
+from .i18n import Language
+from .parts import Parts
+
+_STEPS = {"temperature": 0.05, "top_p": 0.01}
+_LANGUAGE_NAMES = {"en": "English", "ko": "한국어"}
+
+
+def build_page(scheduler: Scheduler, presets: Mapping[str, Comparison], first_preset: str) -> gr.Blocks:
+    """The whole page, wired to a scheduler. Touches no device and starts nothing."""
+    with gr.Blocks(title="LLM Speed Playground", analytics_enabled=False, fill_width=True) as page:
+        parts = _lay_out(presets, first_preset)
+        _wire(page, parts, Handlers(scheduler, presets, first_preset, parts))
+    return page
+
+
+def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
+    parts = Parts()
+    _heading(parts)
+    _question(parts, presets, first_preset)
+    _settings(parts, presets[first_preset].settings)
+    parts.notice = gr.HTML(elem_id="notice")
+    with gr.Row(elem_id="columns"):
+        parts.columns = [gr.HTML(visible=False, elem_classes="column") for _ in range(MAX_SLOTS)]
+    with gr.Row(elem_id="charts"):
+        parts.charts = {name: gr.Plot(show_label=False, container=True, elem_id=f"chart-{name}") for name in CHARTS}
+    _models(parts)
+    with gr.Accordion(open=False) as accordion:
+        parts.say(accordion, label="definitions")
+        parts.say(gr.Markdown(), value="definitions_text")
+    return parts
+
+
+def _heading(parts: Parts) -> None:
+    with gr.Row(equal_height=True):
+        parts.heading = gr.HTML(elem_id="heading", min_width=480)
+        parts.language = gr.Radio(
+            [(_LANGUAGE_NAMES[code], code) for code in get_args(Language)],
+            value="en", show_label=False, container=False, scale=0, min_width=240, elem_id="language",
+        )
+
+
+def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str) -> None:
+    with gr.Row():
+        with gr.Column(scale=2, min_width=320):
+            parts.preset = gr.Dropdown([(p.title, p.id) for p in presets.values()], value=first_preset, elem_id="preset")
+            parts.mode = gr.Radio(list(get_args(Mode)), value="fair", elem_id="mode")
+            parts.say(parts.preset, label="preset")
+            parts.say(parts.mode, label="mode", info="mode_info")
+        with gr.Column(scale=5, min_width=420):
+            parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=EXAMPLES[3].text)
+            parts.say(parts.prompt, label="prompt", placeholder="prompt_hint")
+            parts.examples = gr.Dataset(
+                components=[parts.prompt],
+                samples=[[example.text] for example in EXAMPLES],
+                sample_labels=[example.label for example in EXAMPLES],
+                elem_id="examples",
+            )
+            parts.say(parts.examples, label="examples")
+    parts.description = gr.HTML(elem_id="description")
+    with gr.Row():
+        parts.compare = gr.Button(variant="primary", elem_id="compare", scale=4)
+        parts.stop = gr.Button(variant="stop", elem_id="stop", interactive=False, scale=1)
+        parts.say(parts.compare, value="compare")
+        parts.say(parts.stop, value="stop")
+
+
+def _settings(parts: Parts, values: Settings) -> None:
+    """One control a field of Settings, of the kind that its type asks for."""
+    with gr.Accordion(open=False, elem_id="settings") as accordion:
+        parts.say(accordion, label="settings")
+        with gr.Row():
+            for field in dataclasses.fields(Settings):
+                control = _control(field.name, getattr(values, field.name))
+                parts.settings[field.name] = control
+                parts.say(control, label=field.name)
+
+
+def _control(name: str, value: Any) -> gr.components.Component:
+    if isinstance(value, bool):
+        return gr.Checkbox(value=value, elem_id=name, min_width=160)
+    if isinstance(value, str):
+        return gr.Textbox(value=value, elem_id=name, lines=1, min_width=320)
+    limits = bounds_of(name)
+    if name == "seed":
+        return gr.Number(value=value, precision=0, elem_id=name, min_width=120)
+    return gr.Slider(
+        limits.low, limits.high, value=value, step=_STEPS.get(name, 1), elem_id=name, min_width=200
+    )
+
+
+def _models(parts: Parts) -> None:
+    with gr.Accordion(open=False, elem_id="models") as accordion:
+        parts.say(accordion, label="models")
+        parts.machine = gr.HTML(elem_id="machine")
+        parts.loaded = gr.HTML(elem_id="loaded")
+        with gr.Row():
+            parts.chosen_model = gr.Dropdown([], elem_id="chosen-model", scale=3)
+            parts.unload = gr.Button(elem_id="unload", scale=1)
+            parts.unload_all = gr.Button(elem_id="unload-all", scale=1)
+            parts.refresh = gr.Button(elem_id="refresh", scale=1)
+        parts.say(parts.chosen_model, label="model")
+        parts.say(parts.unload, value="unload")
+        parts.say(parts.unload_all, value="unload_all")
+        parts.say(parts.refresh, value="refresh")
+    parts.until_machine_known = gr.Timer(1.0)
+
+
+def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
+    private = {"api_visibility": "private", "show_progress": "hidden"}
+    asked = {parts.prompt, parts.preset, parts.mode, parts.language, *parts.settings.values()}
+    everything = parts.all()
+    page.load(handlers.open_page, None, everything, **private)
+    page.unload(handlers.close_page)
+    parts.language.input(handlers.speak, parts.language, everything, **private)
+    parts.preset.input(handlers.choose_preset, {parts.preset, parts.language}, everything, **private)
+    parts.examples.click(handlers.take_example, parts.examples, parts.prompt, **private)
+    gr.on(
+        [parts.compare.click, parts.prompt.submit],
+        handlers.compare, asked, everything, concurrency_limit=None, trigger_mode="once", **private,
+    )
+    parts.stop.click(handlers.stop, None, None, queue=False, **private)
+    panel = [parts.machine, parts.loaded, parts.chosen_model, parts.notice, parts.until_machine_known]
+    parts.refresh.click(handlers.show_models, parts.language, panel, **private)
+    parts.until_machine_known.tick(handlers.show_models, parts.language, panel, **private)
+    parts.unload.click(handlers.unload, {parts.chosen_model, parts.language}, panel, **private)
+    parts.unload_all.click(handlers.unload_all, parts.language, panel, **private)
+    gr.api(handlers.compare_api, api_name="compare", concurrency_limit=None)

@@ -1,0 +1,56 @@
+"""The page's components by name, and which of their texts come from the word list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+from .i18n import Words
+
+
+@dataclass
+class Parts:
+    """Filled in by page.py, read by handlers.py: handlers name components, never count them."""
+
+    heading: gr.HTML = None
+    language: gr.Radio = None
+    preset: gr.Dropdown = None
+    mode: gr.Radio = None
+    prompt: gr.Textbox = None
+    examples: gr.Dataset = None
+    description: gr.HTML = None
+    compare: gr.Button = None
+    stop: gr.Button = None
+    notice: gr.HTML = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    columns: list[gr.HTML] = field(default_factory=list)
+    charts: dict[str, gr.Plot] = field(default_factory=dict)
+    machine: gr.HTML = None
+    loaded: gr.HTML = None
+    chosen_model: gr.Dropdown = None
+    unload: gr.Button = None
+    unload_all: gr.Button = None
+    refresh: gr.Button = None
+    until_machine_known: gr.Timer = None
+    _texts: list[tuple[Any, dict[str, str]]] = field(default_factory=list)
+
+    def say(self, component: Any, **properties: str) -> None:
+        """Let a component's properties follow the language: property name -> key of the word list."""
+        self._texts.append((component, properties))
+
+    def texts(self, words: Words) -> dict[Any, dict[str, str]]:
+        """Each component's properties in one language."""
+        return {component: {p: words(key) for p, key in keys.items()} for component, keys in self._texts}
+
+    def all(self) -> list[Any]:
+        """Every component that a handler may change."""
+        named = [
+            value
+            for name, value in vars(self).items()
+            if name not in ("settings", "columns", "charts", "_texts")
+        ]
+        spoken = [component for component, _ in self._texts]
+        found = [*named, *spoken, *self.settings.values(), *self.columns, *self.charts.values()]
+        return list(dict.fromkeys(found))

@@ -1,0 +1,74 @@
+"""How the page looks, in light and in dark. System fonts only: nothing is fetched from elsewhere."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+_FONTS = ["system-ui", "-apple-system", "Segoe UI", "Noto Sans", "Noto Sans CJK KR", "sans-serif"]
+_MONO = ["ui-monospace", "SFMono-Regular", "Menlo", "Noto Sans Mono", "monospace"]
+
+
+def theme() -> gr.themes.Base:
+    """A plain theme with system fonts."""
+    return gr.themes.Default(font=_FONTS, font_mono=_MONO, primary_hue="blue", radius_size="sm")
+
+
+CSS = """
+:root { --quiet: #57606a; }
+.dark { --quiet: #a3adba; }
+.gradio-container { max-width: 1880px !important; margin: 0 auto !important; }
+#heading h1 { margin: 0; font-size: 1.5rem; }
+#heading p { margin: 0.1rem 0 0; color: var(--quiet); }
+#notice:not(:has(.notice)) { display: none; }
+#language .wrap { flex-wrap: nowrap; }
+#description p { margin: 0; color: var(--quiet); }
+.gradio-container .info, .gradio-container [data-testid="block-info"] + * { color: var(--quiet); }
+#notice .notice { border-left: 4px solid #d55e00; padding: 0.5rem 0.8rem; background: var(--background-fill-secondary); }
+#columns { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 215px), 1fr)); gap: 10px; align-items: stretch; }
+#columns > * { min-width: 0 !important; width: auto !important; max-width: none; }
+#columns > *, #columns .html-container, #columns .prose { height: 100%; }
+#charts { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 10px; }
+#charts > * { min-width: 0 !important; }
+
+.slot { display: flex; flex-direction: column; gap: 6px; height: 100%; box-sizing: border-box; padding: 10px 12px;
+  border: 1px solid var(--border-color-primary); border-top: 4px solid var(--slot); border-radius: 6px;
+  background: var(--background-fill-primary); color: var(--body-text-color); }
+.slot h3 { margin: 0; font-size: 1.05rem; line-height: 1.3; color: var(--body-text-color); }
+.slot .difference { margin: 2px 0 0; min-height: 3.75em; font-size: 0.8rem; line-height: 1.25; color: var(--quiet); overflow-wrap: anywhere; }
+.slot h3 { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.slot .badge { margin-left: 6px; padding: 1px 6px; border-radius: 9px; font-size: 0.7rem; font-weight: 500; vertical-align: 2px;
+  background: var(--background-fill-secondary); border: 1px solid var(--border-color-primary); color: var(--body-text-color); }
+.slot .badge.warn { border-color: #d55e00; }
+.slot .status { display: flex; align-items: center; gap: 6px; margin: 0; min-height: 1.6em; font-size: 0.85rem; }
+.slot .status .live { margin-left: auto; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.slot .dot { flex: none; width: 9px; height: 9px; border-radius: 50%; background: #8a8a8a; }
+.slot[data-phase="loading"] .dot, .slot[data-phase="warming"] .dot { background: #e69f00; }
+.slot[data-phase="answering"] .dot { background: #0072b2; }
+.slot[data-phase="done"] .dot { background: #009e73; }
+.slot[data-phase="failed"] .dot { background: #d55e00; }
+.slot[data-phase="stopped"] .dot { background: transparent; border: 2px solid #8a8a8a; box-sizing: border-box; }
+.slot progress { width: 100%; height: 6px; accent-color: var(--slot); }
+.slot .answer { display: flex; flex-direction: column-reverse; flex: none; box-sizing: border-box; height: 15rem; overflow-y: auto; padding: 8px;
+  border-radius: 4px; background: var(--background-fill-secondary); }
+.slot .answer .text { margin-bottom: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.92rem; line-height: 1.45; }
+.slot .failure { padding: 8px; border-left: 3px solid #d55e00; background: var(--background-fill-secondary); font-size: 0.85rem; overflow-wrap: anywhere; }
+.slot .failure p { margin: 4px 0 0; }
+.slot .numbers { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+.slot .numbers > div { display: flex; justify-content: space-between; gap: 8px; padding: 2px 0; border-bottom: 1px solid var(--border-color-primary); }
+.slot .numbers dt { margin: 0; color: var(--quiet); font-weight: 400; }
+.slot .numbers dd { margin: 0; white-space: nowrap; }
+.slot .numbers .why dt { text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; }
+.slot .numbers .main dd { font-size: 1.05rem; font-weight: 650; }
+.slot .numbers .slower dd { color: #c2410c; }
+.dark .slot .numbers .slower dd { color: #fb923c; }
+.slot .source { margin: 0; font-size: 0.72rem; color: var(--quiet); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+
+.js-plotly-plot text { fill: var(--body-text-color) !important; font-family: var(--font) !important; }
+.js-plotly-plot .hovertext text { fill: #fff !important; }
+.js-plotly-plot .bars .point text { fill: var(--body-text-color) !important; }
+.js-plotly-plot .gridlayer path { stroke: var(--border-color-primary) !important; }
+.js-plotly-plot .zerolinelayer path { stroke: var(--body-text-color-subdued) !important; }
+.js-plotly-plot .modebar { display: none; }
+.loaded-models { width: 100%; border-collapse: collapse; }
+.loaded-models td, .loaded-models th { text-align: left; padding: 4px 8px; border-bottom: 1px solid var(--border-color-primary); }
+"""

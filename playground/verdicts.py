@@ -1,0 +1,56 @@
+"""Several runs' numbers -> what may be said about them together.
+
+A speed-up is a claim, so it is made only where it holds: fair runs, both finished, equal
+work. Otherwise there is a reason instead of a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .config import Mode
+from .metrics import RunMetrics
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """Ratio of decode tok/s to the reference slot's. `value` is None when `reason` says why.
+
+    `reason` is one of the keys of REASONS; `details` fills it in.
+    """
+
+    value: float | None
+    reason: str = ""
+    details: tuple[str, ...] = ()
+
+
+REASONS = {
+    "contended": "race mode: the columns share one device, so no ratio is derived",
+    "unfinished": "a run did not finish",
+    "no_rate": "too few tokens for a decode rate",
+    "unequal_work": "unequal work: {0} new tokens here, {1} in the reference; "
+    "turn on 'ignore end of sequence' to force equal lengths",
+    "unequal_prompt": "unequal work: {0} prompt tokens here, {1} in the reference",
+}
+
+
+def speedups(runs: Mapping[str, RunMetrics], reference: str, mode: Mode) -> dict[str, Speedup]:
+    """For each slot but the reference: its speed-up, or the reason why there is none."""
+    base = runs.get(reference, RunMetrics())
+    return {slot: _speedup(run, base, mode) for slot, run in runs.items() if slot != reference}
+
+
+def _speedup(run: RunMetrics, base: RunMetrics, mode: Mode) -> Speedup:
+    if mode == "race":
+        return Speedup(None, "contended")
+    finished = ("length", "eos")
+    if run.finish not in finished or base.finish not in finished:
+        return Speedup(None, "unfinished")
+    if run.prompt_tokens != base.prompt_tokens:
+        return Speedup(None, "unequal_prompt", (str(run.prompt_tokens), str(base.prompt_tokens)))
+    if run.new_tokens != base.new_tokens:
+        return Speedup(None, "unequal_work", (str(run.new_tokens), str(base.new_tokens)))
+    if run.decode_tok_per_s is None or base.decode_tok_per_s is None:
+        return Speedup(None, "no_rate")
+    return Speedup(run.decode_tok_per_s / base.decode_tok_per_s)
