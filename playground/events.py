@@ -88,8 +88,8 @@ class Round:
 class Memory:
     """Readings around one run, of the counter called `counter`. None: not measurable here.
 
-    `before_bytes` is the reading just before t0 with everything loaded; `peak_bytes` the
-    highest since; `reserved_bytes` what a caching allocator held at its peak; `kv_bytes`
+    `before_bytes` is the reading with everything loaded, before the warm-up; `peak_bytes` the
+    highest since (warm-up included: what it needs, the run needs); `reserved_bytes` what a caching allocator held at its peak; `kv_bytes`
     the cache's tensors at the end (0 without a cache).
     """
 

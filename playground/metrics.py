@@ -68,7 +68,8 @@ class RunMetrics:
 def measure(events: Iterable[Event]) -> RunMetrics:
     """The numbers of a run, finished or not, from its events in order.
 
-    `run_peak_bytes` is the run's own share of the peak: peak minus the reading before t0.
+    `run_peak_bytes` is the run's own share of the peak: peak minus the reading with
+    everything loaded.
     `working_bytes` is that share without the KV cache, at least 0.
     """
     events = tuple(events)

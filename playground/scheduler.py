@@ -13,6 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec
@@ -61,6 +62,15 @@ class Stop:
                 self._listeners.remove(listener)
 
 
+@dataclass(frozen=True)
+class Resident:
+    """Loaded weights: bytes with shared storage once, and how many modules are built on them."""
+
+    model: ModelSpec
+    bytes: int
+    modules: int
+
+
 class Engine(Protocol):
     """Runs slots. Implemented by the worker process, the in-process engine and the scripted one."""
 
@@ -78,14 +88,6 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """End runs and free everything."""
-
-
-class Resident(Protocol):
-    """Weights that are loaded."""
-
-    model: ModelSpec
-    bytes: int
-    slots: int
 
 
 class Job:

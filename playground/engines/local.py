@@ -17,13 +17,13 @@ from transformers.generation.streamers import BaseStreamer
 
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import Done, Event, Failed, FinishReason, Loading, Memory, Ready, Started, Tokens, WarmedUp
-from ..scheduler import Stop
+from ..scheduler import Resident, Stop
 from . import speculate
 from .memory import bytes_of, pick_device, release_memory
 from .options import EngineOptions
 from .refusal import Refusal, Stopped
 from .text import Codec, TextStream
-from .weights import Card, Loaded, Weights, WeightStore
+from .weights import Card, Weights, WeightStore
 
 log = logging.getLogger(__name__)
 
@@ -105,15 +105,14 @@ class LocalEngine:
     def _generate(self, slot: _Slot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit) -> Done:
         device = slot.card.device
         ids = ids.to(device.torch)
-        if stop.is_set():
-            return Done("stopped")
-        self._warm_up(slot, ids, prompt, stop, emit)
-        if stop.is_set():
-            return Done("stopped")
-        torch.manual_seed(prompt.settings.seed)
         release_memory()
         device.reset_peak()
         before = device.current_bytes()
+        if not stop.is_set():
+            self._warm_up(slot, ids, prompt, stop, emit)
+        if stop.is_set():
+            return Done("stopped")
+        torch.manual_seed(prompt.settings.seed)
         tap = _Tap(slot.card.codec, _eos_ids(slot.card, prompt), prompt.settings.new_tokens, stop, emit)
         started = device.now_ns()
         emit(Started(started, ids.shape[1]))
@@ -147,7 +146,7 @@ class LocalEngine:
         """Free weights and the modules built on them. Raises Refusal while they are in use."""
         self._store.unload(model)
 
-    def resident(self) -> tuple[Loaded, ...]:
+    def resident(self) -> tuple[Resident, ...]:
         """Loaded weights, least recently used first."""
         return self._store.resident()
 

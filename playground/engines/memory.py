@@ -76,8 +76,14 @@ def pick_device(wanted: str) -> Device:
 
 
 def release_memory() -> None:
-    """Collect garbage and hand freed pages back to the device and the system."""
+    """Collect garbage and hand freed pages back to the device and the system.
+
+    What survives is set aside from later collections: scanning the libraries' million objects
+    takes a tenth of a second or more, which must not fall into a run.
+    """
+    gc.unfreeze()
     gc.collect()
+    gc.freeze()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     if sys.platform == "linux":

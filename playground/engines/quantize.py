@@ -53,13 +53,11 @@ _METHODS: dict[Quantization, Method] = {
 
 
 def config_for(quantization: Quantization, dtype: torch.dtype, widths: set[int], on_cpu: bool) -> Any:
-    """Transformers' quantization config, None for none.
+    """Transformers' quantization config for a method.
 
     `widths` are the input widths of the model's linear layers. Raises Refusal when the
     method cannot do one of them here, or its package does not import.
     """
-    if quantization == "none":
-        return None
     _check_package(quantization)
     method = _METHODS[quantization]
     bad = sorted(w for w in widths if w % method.width_multiple)
@@ -97,15 +95,11 @@ def count_quantized(model: torch.nn.Module, quantization: Quantization) -> int:
 
 
 def settle(model: torch.nn.Module) -> None:
-    """Bring a freshly quantized model into the form in which it is kept and shared.
+    """Bring a freshly quantized model into the form in which it can be shared.
 
     bitsandbytes moves int8 state out of the weight at the first forward; a second module
-    sharing that weight would find it gone, so the move is made now. What stayed unquantized
-    still lies in the mapped checkpoint file and would keep all of it resident, so it is copied.
+    sharing that weight would find it gone, so the move is made now.
     """
     for module in model.modules():
         if type(module).__name__ == "Linear8bitLt" and module.weight.CB is not None:
             module.init_8bit_state()
-    for tensor in (*model.parameters(), *model.buffers()):
-        if type(tensor) in (torch.nn.Parameter, torch.Tensor) and tensor.device.type == "cpu":
-            tensor.data = tensor.data.clone()

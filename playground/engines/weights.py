@@ -21,6 +21,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from ..config import Attention, ModelSpec, describe_model
+from ..scheduler import Resident
 from . import quantize
 from .memory import Device, bytes_of, pick_device, release_memory, tensors_of
 from .options import EngineOptions
@@ -71,15 +72,6 @@ class Weights:
         return self.modules[key]
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """What the page shows of loaded weights: bytes with shared storage once, and modules built on them."""
-
-    model: ModelSpec
-    bytes: int
-    slots: int
-
-
 class WeightStore:
     """All weights of one process. Thread-safe; a spec is loaded by one caller, others wait."""
 
@@ -121,9 +113,9 @@ class WeightStore:
         if busy:
             raise Refusal(f"unload: {', '.join(busy)} is running.", "Stop the comparison first.")
 
-    def resident(self) -> tuple[Loaded, ...]:
+    def resident(self) -> tuple[Resident, ...]:
         """Loaded weights, least recently used first. Takes no lock: a page asks while a model loads."""
-        return tuple(Loaded(w.spec, w.bytes, len(w.modules)) for w in list(self._weights.values()))
+        return tuple(Resident(w.spec, w.bytes, len(w.modules)) for w in list(self._weights.values()))
 
     def _load(self, spec: ModelSpec, report: Report) -> Weights:
         card = self.card(spec, report)
@@ -204,9 +196,10 @@ def _predicted_bytes(spec: ModelSpec, folder: Path) -> int:
 
 
 def _load_pristine(spec: ModelSpec, card: Card) -> Any:
-    quantization = quantize.config_for(
-        spec.quantization, card.dtype, _linear_widths(card.config), on_cpu=not card.device.is_cuda
-    )
+    quantization = None
+    if spec.quantization != "none":
+        widths = _linear_widths(card.config)
+        quantization = quantize.config_for(spec.quantization, card.dtype, widths, on_cpu=not card.device.is_cuda)
     placement = {"device_map": {"": card.device.name}} if card.device.is_cuda else {}
     try:
         model = AutoModelForCausalLM.from_pretrained(
@@ -227,7 +220,19 @@ def _load_pristine(spec: ModelSpec, card: Card) -> Any:
     if quantization is not None:
         quantize.check_quantized(model, spec.quantization)
         quantize.settle(model)
+    _take_out_of_file(model)
     return model.eval()
+
+
+def _take_out_of_file(model: torch.nn.Module) -> None:
+    """Copy what still lies in the mapped checkpoint file into memory of our own.
+
+    Otherwise pages come in at first use, inside a run's numbers, and one small unquantized
+    tensor keeps the whole file resident.
+    """
+    for tensor in (*model.parameters(), *model.buffers()):
+        if type(tensor) in (torch.nn.Parameter, torch.Tensor) and tensor.device.type == "cpu":
+            tensor.data = tensor.data.clone()
 
 
 def _linear_widths(config: Any) -> set[int]:

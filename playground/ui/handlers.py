@@ -252,7 +252,7 @@ def _loaded_table(loaded: Any, words: Words) -> str:
         return f"<p>{escape(words('models_none'))}</p>"
     head = "".join(f"<th>{escape(words(key))}</th>" for key in ("model", "bytes", "slots"))
     body = "".join(
-        f"<tr><td>{escape(describe_model(item.model))}</td><td>{megabytes(item.bytes)}</td><td>{item.slots}</td></tr>"
+        f"<tr><td>{escape(describe_model(item.model))}</td><td>{megabytes(item.bytes)}</td><td>{item.modules}</td></tr>"
         for item in loaded
     )
     return f'<table class="loaded-models"><tr>{head}</tr>{body}</table>'

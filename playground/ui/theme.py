@@ -27,7 +27,8 @@ CSS = """
 #columns { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 215px), 1fr)); gap: 10px; align-items: stretch; }
 #columns > * { min-width: 0 !important; width: auto !important; max-width: none; }
 #columns > *, #columns .html-container, #columns .prose { height: 100%; }
-#charts { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 10px; }
+#charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
+@media (max-width: 800px) { #charts { grid-template-columns: minmax(0, 1fr); } }
 #charts > * { min-width: 0 !important; }
 
 .slot { display: flex; flex-direction: column; gap: 6px; height: 100%; box-sizing: border-box; padding: 10px 12px;
