@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ class LocalEngine:
             emit(Failed(f"Out of memory on the device: {str(error).splitlines()[0]}",
                         "Ask for fewer tokens, unload other models, or use a quantized slot."))
         except Exception as error:
-            log.exception("slot %s failed", slot.id)
+            # As text: a handler that kept the traceback would keep its frames, and the model in them.
+            log.error("slot %s failed\n%s", slot.id, traceback.format_exc())
             emit(Failed(f"{type(error).__name__}: {error}", "The log of the worker has the details."))
 
     def _attempt(self, slot: SlotSpec, prompt: Prompt, stop: Stop, emit: Emit) -> Done:

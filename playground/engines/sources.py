@@ -11,7 +11,7 @@ from .options import EngineOptions
 from .progress import Report, reporting_bar
 from .refusal import Refusal
 
-_NEEDED_FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
+_NEEDED_FILES = ("*.json", "*.safetensors", "*.jinja", "*.model", "*.txt")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _fetch(model: str, revision: str | None, options: EngineOptions, report: Rep
         folder = snapshot_download(
             model,
             revision=revision,
-            allow_patterns=_NEEDED_FILES,
+            allow_patterns=list(_NEEDED_FILES),
             local_files_only=options.offline,
             tqdm_class=reporting_bar(f"fetching {model}", report, only_unit="B"),
         )

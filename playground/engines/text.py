@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..config import Prompt
 from .refusal import Refusal
 
 _REPLACEMENT = "\ufffd"
+_BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 class Codec:
@@ -20,6 +22,8 @@ class Codec:
         self._lock = threading.Lock()
         added = getattr(tokenizer, "added_tokens_decoder", {})
         self.special_ids = frozenset(tokenizer.all_special_ids) | {i for i, t in added.items() if t.special}
+        # A run of byte pieces is decoded as a whole: one bad byte changes what its neighbours become.
+        self.byte_ids = frozenset(i for p, i in tokenizer.get_vocab().items() if _BYTE_PIECE.fullmatch(p))
 
     def encode(self, prompt: Prompt) -> Any:
         """The prompt's ids, shape (1, prompt tokens), as the tokenizer or its template gives them.
@@ -66,6 +70,11 @@ class Codec:
         with self._lock:
             return self._tokenizer.get_vocab()
 
+    def ends_in_byte(self, ids: Sequence[int]) -> bool:
+        """Whether the last id that shows is a byte piece, so that a run of bytes may go on."""
+        last = next((i for i in reversed(ids) if i not in self.special_ids), None)
+        return last in self.byte_ids
+
     def visible(self, ids: Iterable[int]) -> int:
         """How many of the ids are not special tokens."""
         return sum(i not in self.special_ids for i in ids)
@@ -75,7 +84,8 @@ class TextStream:
     """Turns ids that arrive in groups into text that is final.
 
     Decodes a short window instead of everything: the pieces before it give a word-piece its
-    leading space. Holds back while the window ends in half a character. All that `feed` and
+    leading space. Holds back while the window ends in half a character or in a run of byte
+    pieces. All that `feed` and
     `finish` return, joined, equals decoding all ids at once.
     """
 
@@ -89,6 +99,8 @@ class TextStream:
     def feed(self, ids: Iterable[int]) -> str:
         """The text that these ids make final; empty while a character is incomplete."""
         self._ids.extend(ids)
+        if self._codec.ends_in_byte(self._ids):
+            return ""
         before = self._codec.decode(self._ids[self._window : self._given])
         now = self._codec.decode(self._ids[self._window :])
         if now.endswith(_REPLACEMENT) or len(now) <= len(before):

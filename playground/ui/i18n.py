@@ -154,7 +154,7 @@ _WORDS: dict[str, tuple[str, str]] = {
 
 
 class Words:
-    """The words of one language: `words("key", …)` fills in the arguments."""
+    """The words of one language: called with a key, it fills in the arguments."""
 
     def __init__(self, language: Language):
         self.language = language

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gradio as gr
 
-_FONTS = ["system-ui", "-apple-system", "Segoe UI", "Noto Sans", "Noto Sans CJK KR", "sans-serif"]
-_MONO = ["ui-monospace", "SFMono-Regular", "Menlo", "Noto Sans Mono", "monospace"]
+_FONTS = ("system-ui", "-apple-system", "Segoe UI", "Noto Sans", "Noto Sans CJK KR", "sans-serif")
+_MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Noto Sans Mono", "monospace")
 
 
 def theme() -> gr.themes.Base:
     """A plain theme with system fonts."""
-    return gr.themes.Default(font=_FONTS, font_mono=_MONO, primary_hue="blue", radius_size="sm")
+    return gr.themes.Default(font=list(_FONTS), font_mono=list(_MONO), primary_hue="blue", radius_size="sm")
 
 
 CSS = """

@@ -1,0 +1,128 @@
+"""A comparison as it unfolds, for the page and for API clients."""
+
+import json
+from html.parser import HTMLParser
+
+from playground.board import Board
+from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
+from playground.engines.scripted import spoken
+from playground.events import Failed, Loading, Queued, SlotEvent, Tokens
+from playground.ui.columns import column_html, megabytes, seconds
+from playground.ui.i18n import Words
+
+MODEL = ModelSpec("m")
+SLOTS = (
+    SlotSpec("a", "A", MODEL, DecodeSpec("eager", "none")),
+    SlotSpec("b", "B", MODEL, DecodeSpec("eager")),
+    SlotSpec("q", "Q", ModelSpec("m", quantization="bnb-nf4"), DecodeSpec("eager")),
+    SlotSpec("p", "P", MODEL, DecodeSpec("eager", speculation="prompt-lookup")),
+)
+HOSTILE = "<img src=x onerror=alert(1)> ${1+1} {{value}} $3 and $4 <script>x</script> & </div>"
+
+
+def board(mode="fair"):
+    return Board(Comparison("c", "C", SLOTS, "a"), mode)
+
+
+def play(target, slot, events):
+    return target.absorb(SlotEvent(slot, event) for event in events)
+
+
+class Texts(HTMLParser):
+    """Collects tags, and the text inside class="text"."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.inside, self.text = [], False, ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.inside = self.inside or ("class", "text") in attrs
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        self.text += data if self.inside else ""
+
+
+def show(target, slot, language="en"):
+    return column_html(target, target.columns[slot], Words(language), target.speedups().get(slot))
+
+
+def test_model_text_is_shown_as_typed():
+    target = board()
+    play(target, "a", [*spoken("")[:2], Tokens(2, (1,), HOSTILE, 1), Failed(HOSTILE, HOSTILE)])
+    parser = Texts()
+    parser.feed(show(target, "a"))
+    assert parser.text == HOSTILE
+    assert "img" not in parser.tags and "script" not in parser.tags
+
+
+def test_columns_keep_what_was_streamed_when_they_fail():
+    target = board()
+    play(target, "a", [*spoken("kept")[:-2], Failed("the reason", "the hint")])
+    html = show(target, "a")
+    assert "kept" in html and "the reason" in html and "the hint" in html and 'data-phase="failed"' in html
+
+
+def test_a_dash_is_never_a_zero():
+    html = show(board(), "b")
+    assert "–" in html and ">0" not in html and "None" not in html and "nan" not in html
+
+
+def test_status_names_the_stage_and_the_place_in_line():
+    target = board()
+    play(target, "a", [Queued(2)])
+    assert "2 comparison(s) ahead" in show(target, "a")
+    play(target, "a", [Queued(0), Loading("fetching it", 0.25)])
+    assert "fetching it" in show(target, "a") and 'value="0.250"' in show(target, "a")
+
+
+def test_each_slot_says_what_sets_it_apart_from_the_nearest_earlier_one():
+    target = board()
+    assert "vs A: cache none → dynamic" in show(target, "b")
+    assert "vs B: speculation none → prompt-lookup" in show(target, "p"), "nearest, not the one just before"
+
+
+def test_weights_are_counted_by_the_first_slot_that_uses_them():
+    target = board()
+    assert [target.counts_weights(slot) for slot in SLOTS] == [True, False, True, False]
+    assert [target.sharers(slot) for slot in SLOTS] == [3, 3, 1, 3]
+
+
+def test_a_slow_down_is_marked():
+    target = board()
+    play(target, "a", spoken("hello", gap_s=0.1))
+    play(target, "b", spoken("hello", gap_s=0.2))
+    assert "0.50×" in show(target, "b") and "slower" in show(target, "b")
+
+
+def test_race_columns_carry_the_badge_and_no_ratio():
+    target = board("race")
+    play(target, "a", spoken("hello"))
+    play(target, "b", spoken("hello"))
+    assert "contended" in show(target, "b") and "×" not in show(target, "b")
+
+
+def test_api_state_is_plain_json_with_every_slot():
+    target = board()
+    play(target, "a", spoken("hello"))
+    play(target, "b", [Queued(1)])
+    play(target, "q", [Failed("no", "do this")])
+    state = json.loads(json.dumps(target.as_json(), allow_nan=False))
+    assert state["slots"]["a"]["text"] == "hello" and state["slots"]["a"]["metrics"]["new_tokens"] == 5
+    assert state["slots"]["b"] | {"phase": "queued", "queue_position": 1} == state["slots"]["b"]
+    assert state["slots"]["q"]["error"] == "no" and state["slots"]["q"]["hint"] == "do this"
+    assert state["slots"]["b"]["speedup"] is None and state["slots"]["b"]["speedup_reason"]
+
+
+def test_korean_columns_are_korean():
+    assert "속도비" in show(board(), "b", "ko")
+
+
+def test_units():
+    assert [seconds(v) for v in (None, 0.0421, 1.5)] == ["–", "42 ms", "1.50 s"]
+    assert [megabytes(v) for v in (None, 0, 3_200_000, 269_030_272, 1_080_000_000)] == [
+        "–", "0 MB", "3.2 MB", "269 MB", "1.08 GB",
+    ]

@@ -1,0 +1,91 @@
+"""What the figures hold: the right traces, gaps where nothing was measured, direction in the title."""
+
+import pytest
+
+from playground.charts import CHARTS, Row, acceptance, decode, memory, ttft
+from playground.metrics import RunMetrics
+from playground.ui.i18n import Words
+
+WORDS = Words("en")
+FULL = RunMetrics(
+    ttft_s=0.5, decode_tok_per_s=20.0, weights_bytes=200_000_000, drafter_bytes=50_000_000, kv_bytes=3_000_000,
+    working_bytes=7_000_000, peak_bytes=900_000_000, memory_counter="process RSS", prompt_tokens=5, new_tokens=9,
+    groups=9, finish="length", acceptance_rate=0.5, acceptance_by_position=(0.75, 0.25),
+)
+EMPTY = RunMetrics()
+
+
+def bars(figure):
+    return [trace for trace in figure.data if trace.type == "bar"]
+
+
+def dashes(figure):
+    return next(trace for trace in figure.data if trace.type == "scatter")
+
+
+@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("rows", [[], [Row("a", EMPTY)], [Row("a", FULL), Row("b", EMPTY)]], ids=["none", "empty", "mixed"])
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_titles_say_which_direction_is_better(name, rows, language):
+    title = CHARTS[name](rows, Words(language)).layout.title.text
+    assert ("is better" in title) if language == "en" else ("좋음" in title)
+
+
+@pytest.mark.parametrize(("draw", "value"), [(ttft, 0.5), (decode, 20.0)])
+def test_a_missing_number_is_a_gap_with_its_reason(draw, value):
+    figure = draw([Row("a", FULL), Row("b", EMPTY)], WORDS)
+    assert bars(figure)[0].x == (value, None), "never a bar of height 0"
+    assert dashes(figure).y == ("b",) and dashes(figure).text == ("–",)
+    assert "not run yet" in dashes(figure).hovertext[0]
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        (RunMetrics(finish="failed"), "failed"),
+        (RunMetrics(prompt_tokens=3, finish="stopped"), "no token"),
+        (RunMetrics(prompt_tokens=3, new_tokens=1, groups=1, finish="length"), "no rate"),
+    ],
+)
+def test_reasons_for_a_gap(run, reason):
+    assert reason in dashes(decode([Row("a", run)], WORDS)).hovertext[0]
+
+
+def test_memory_stacks_its_four_parts():
+    figure = memory([Row("a", FULL)], WORDS)
+    assert figure.layout.barmode == "stack"
+    assert [trace.x[0] for trace in bars(figure)] == [200.0, 50.0, 3.0, 7.0]
+
+
+def test_shared_weights_are_marked_and_counted_once():
+    rows = [Row("a", FULL, 2, True), Row("b", FULL, 2, False)]
+    figure = memory(rows, WORDS)
+    assert tuple(bars(figure)[0].marker.pattern.shape) == ("", "/")
+    assert "once" in figure.layout.title.text and "shared by 2" in bars(figure)[0].hovertext[0]
+
+
+def test_a_memory_part_that_was_not_measured_is_left_out():
+    run = RunMetrics(weights_bytes=1_000_000, finish="length", prompt_tokens=1, new_tokens=1, groups=1)
+    assert [trace.x[0] for trace in bars(memory([Row("a", run)], WORDS))] == [1.0, None, None, None]
+
+
+def test_acceptance_shows_the_rate_and_each_position():
+    figure = acceptance([Row("plain", EMPTY), Row("spec", FULL)], WORDS)
+    assert len(bars(figure)) == 1 and bars(figure)[0].y == (0.5, 0.75, 0.25)
+    assert bars(figure)[0].x == ("overall", "1", "2")
+
+
+def test_acceptance_without_speculation_says_so():
+    figure = acceptance([Row("plain", EMPTY)], WORDS)
+    assert not bars(figure) and "drafted" in figure.layout.annotations[0].text
+
+
+def test_race_figures_say_that_they_are_contended():
+    assert "contended" in decode([Row("a", FULL)], WORDS, contended=True).layout.title.text
+
+
+@pytest.mark.parametrize("draw", CHARTS.values(), ids=CHARTS)
+def test_names_are_shown_as_typed(draw):
+    name = "<img onerror=x> $3 and $4"
+    text = draw([Row(name, FULL)], WORDS).to_json()
+    assert "<img" not in text.replace("\\u003c", "<")

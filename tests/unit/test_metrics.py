@@ -1,0 +1,119 @@
+"""The numbers of a run, from hand-written events with exact values."""
+
+import pickle
+
+import pytest
+
+from playground.events import Done, Failed, Memory, Queued, Ready, Round, Started, Tokens, WarmedUp
+from playground.metrics import RunMetrics, live_tok_per_s, measure, phase_of, text_of
+
+S = 1_000_000_000
+
+
+def tokens(at_s, n=1, text="x", visible=None):
+    return Tokens(round(at_s * S), tuple(range(n)), text, n if visible is None else visible)
+
+
+def test_prefill_stays_out_of_the_decode_rate():
+    """100 tokens, the first after 1 s, the last after 5 s: 99 tokens in 4 s."""
+    run = measure([Started(0, 10), *(tokens(1 + 4 * i / 99) for i in range(100))])
+    assert run.ttft_s == 1.0
+    assert run.decode_tok_per_s == pytest.approx(24.75)
+    assert run.tpot_s == pytest.approx(1 / 24.75)
+    assert run.e2e_tok_per_s == pytest.approx(100 / 5)
+    assert run.prefill_tok_per_s == pytest.approx(10 / 1.0)
+
+
+def test_ids_are_counted_not_groups():
+    """20 ids in 4 groups of 5: the first group belongs to the prefill, 15 ids decode in 3 s."""
+    run = measure([Started(0, 4), *(tokens(1 + i, n=5) for i in range(4))])
+    assert (run.new_tokens, run.groups) == (20, 4)
+    assert run.decode_tok_per_s == pytest.approx(15 / 3)
+    assert run.itl_s == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("arrivals", [[], [tokens(1)], [tokens(1, n=7)]])
+def test_without_a_second_group_there_is_no_rate(arrivals):
+    run = measure([Started(0, 4), *arrivals, Done("length")])
+    assert run.decode_tok_per_s is None and run.tpot_s is None and run.itl_s is None
+    assert (run.ttft_s is None) == (not arrivals)
+
+
+def test_nothing_is_measured_before_the_start():
+    run = measure([Queued(3), Ready(2.5, 10, None, "float32", "cpu", "here"), WarmedUp(0.5)])
+    assert (run.load_s, run.warmup_s) == (2.5, 0.5)
+    assert run.ttft_s is None and run.prompt_tokens is None and run.finish is None
+
+
+def test_loading_and_waiting_never_enter_the_numbers():
+    slow = [Queued(2), Ready(99.0, 10, None, "float32", "cpu", "here"), WarmedUp(42.0)]
+    quick = [Ready(0.0, 10, None, "float32", "cpu", "here")]
+    timed = [Started(7 * S, 4), tokens(8), tokens(9), Done("length")]
+    same = {"ttft_s", "decode_tok_per_s", "e2e_tok_per_s", "itl_s"}
+    one, other = measure(slow + timed), measure(quick + timed)
+    assert {n: getattr(one, n) for n in same} == {n: getattr(other, n) for n in same}
+
+
+def test_generated_and_visible_ids_are_counted_apart():
+    """An end of sequence counts as generated in every column, and as visible in none."""
+    run = measure([Started(0, 4), tokens(1), tokens(2, text="", visible=0), Done("eos")])
+    assert (run.new_tokens, run.visible_tokens, run.finish) == (2, 1, "eos")
+
+
+def test_acceptance_uses_the_real_draft_lengths():
+    run = measure([Started(0, 4), Round(5, 5), Round(2, 1), Round(0, 0), Round(5, 0)])
+    assert run.acceptance_rate == 6 / 12
+    assert run.mean_accepted_len == 1 + 6 / 4
+    assert run.acceptance_by_position == (2 / 3, 1 / 3, 1 / 2, 1 / 2, 1 / 2)
+
+
+def test_nothing_drafted_is_not_zero_percent():
+    run = measure([Started(0, 4), Round(0, 0), Round(0, 0)])
+    assert run.acceptance_rate is None and run.acceptance_by_position is None
+    assert run.mean_accepted_len == 1.0
+    assert measure([Started(0, 4)]).mean_accepted_len is None
+
+
+def test_the_runs_own_share_of_the_peak():
+    run = measure([Memory("process RSS", 1000, 1700, None, 200)])
+    assert (run.peak_bytes, run.run_peak_bytes, run.kv_bytes, run.working_bytes) == (1700, 700, 200, 500)
+    assert run.memory_counter == "process RSS"
+
+
+def test_an_unmeasurable_peak_is_none():
+    run = measure([Memory("process RSS", 1000, None, None, 0)])
+    assert run.peak_bytes is None and run.run_peak_bytes is None and run.working_bytes is None
+    assert run.kv_bytes == 0, "no cache is a measured zero"
+
+
+def test_live_rate_looks_at_the_last_seconds_only():
+    slow = [tokens(i) for i in range(10)]
+    fast = [tokens(10 + i / 10) for i in range(31)]
+    assert live_tok_per_s(slow + fast) == pytest.approx(10.0)
+    assert live_tok_per_s([tokens(0)]) is None
+    assert live_tok_per_s([tokens(0), tokens(50, n=5)]) == pytest.approx(5 / 50)
+
+
+def test_text_is_every_events_text_in_order():
+    assert text_of([Started(0, 1), tokens(1, text="ab"), tokens(2, text=""), Done("stopped", "c")]) == "abc"
+
+
+def test_phases():
+    ready = Ready(0.0, 1, None, "float32", "cpu", "here")
+    assert phase_of([]) == "idle"
+    assert phase_of([Queued(0)]) == "queued"
+    assert phase_of([Queued(0), ready]) == "warming"
+    assert phase_of([ready, Started(0, 1)]) == "answering"
+    assert phase_of([Done("eos")]) == "done"
+    assert phase_of([Done("stopped")]) == "stopped"
+    assert phase_of([Failed("no")]) == "failed"
+
+
+def test_every_event_survives_the_pipe():
+    ready = Ready(0.0, 1, None, "float32", "cpu", "here")
+    for event in (Queued(1), ready, Round(1, 1), tokens(1), Memory("c", 1, 2, None, 0), Done("eos"), Failed("a", "b")):
+        assert pickle.loads(pickle.dumps(event)) == event
+
+
+def test_no_events_no_numbers():
+    assert measure([]) == RunMetrics()

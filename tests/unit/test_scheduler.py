@@ -1,0 +1,159 @@
+"""Who runs when; whose failure is whose; what a stop reaches. No test here waits for time to pass."""
+
+import threading
+
+import pytest
+
+from playground.config import Comparison, DecodeSpec, ModelSpec, Prompt, SlotSpec
+from playground.engines.scripted import Hold, ScriptedEngine, spoken
+from playground.events import Done, Failed, Queued, Started, Tokens
+from playground.scheduler import Scheduler, Stop
+
+PATIENCE_S = 20
+
+
+def slots(*ids, device="auto"):
+    return tuple(SlotSpec(i, i, ModelSpec("m", device=device), DecodeSpec()) for i in ids)
+
+
+def comparison(*ids, extra=()):
+    all_slots = slots(*ids) + tuple(extra)
+    return Comparison("c", "C", all_slots, all_slots[0].id)
+
+
+def submit(scheduler, what, mode="fair", session="me", text="hi"):
+    return scheduler.submit(what, Prompt(text), mode, session)
+
+
+def by_slot(job):
+    found = {}
+    for item in job.events():
+        found.setdefault(item.slot_id, []).append(item.event)
+    return found
+
+
+def until(job, wanted):
+    """Events up to the first of which `wanted` is true; fails if the job ends before."""
+    seen = []
+    while not job.ended:
+        seen += job.next_events(PATIENCE_S)
+        if any(wanted(item) for item in seen):
+            return seen
+    pytest.fail("the job ended without the awaited event")
+
+
+def test_every_slot_ends_in_exactly_one_done_or_failed():
+    def script(slot, prompt):
+        if slot.id == "raises":
+            raise RuntimeError("boom")
+        if slot.id == "silent":
+            return []
+        return spoken("ok") + spoken("more after the end")
+
+    found = by_slot(submit(Scheduler(ScriptedEngine(script)), comparison("good", "raises", "silent", "also")))
+    for slot, events in found.items():
+        ends = [e for e in events if isinstance(e, (Done, Failed))]
+        assert len(ends) == 1 and events[-1] is ends[0], slot
+    assert isinstance(found["raises"][-1], Failed) and "boom" in found["raises"][-1].message
+    assert isinstance(found["silent"][-1], Failed)
+    assert isinstance(found["also"][-1], Done), "one slot's failure is not another's"
+
+
+def test_fair_slots_of_one_device_take_turns_in_order():
+    engine = ScriptedEngine(lambda slot, prompt: spoken("ok"))
+    by_slot(submit(Scheduler(engine), comparison("a", "b", "c")))
+    assert engine.ran == ["a", "b", "c"] and engine.most_running == 1
+
+
+def test_fair_slots_of_two_devices_run_at_once():
+    meet = threading.Barrier(2, timeout=PATIENCE_S)
+
+    def script(slot, prompt):
+        meet.wait()  # passes only when both lanes are here
+        return spoken("ok")
+
+    found = by_slot(submit(Scheduler(ScriptedEngine(script)), comparison("a", extra=slots("b", device="cuda:1"))))
+    assert all(isinstance(events[-1], Done) for events in found.values())
+
+
+def test_race_runs_all_slots_at_once():
+    meet = threading.Barrier(3, timeout=PATIENCE_S)
+
+    def script(slot, prompt):
+        meet.wait()
+        return spoken("ok")
+
+    engine = ScriptedEngine(script)
+    by_slot(submit(Scheduler(engine), comparison("a", "b", "c"), mode="race"))
+    assert engine.most_running == 3
+
+
+def test_a_second_comparison_waits_visibly_and_then_runs():
+    hold = Hold()
+    scheduler = Scheduler(ScriptedEngine(lambda slot, prompt: [hold, *spoken(prompt.text)] if prompt.text == "1" else spoken(prompt.text)))
+    first = submit(scheduler, comparison("a"), session="one", text="1")
+    second = submit(scheduler, comparison("a"), session="two", text="2")
+    third = submit(scheduler, comparison("a"), session="three", text="3")
+    until(third, lambda item: item.event == Queued(2))
+    second.stop()
+    until(third, lambda item: item.event == Queued(1))
+    hold.gate.set()
+    assert isinstance(by_slot(first)["a"][-1], Done)
+    assert by_slot(second)["a"][-1] == Done("stopped")
+    assert by_slot(third)["a"][-1] == Done("length")
+
+
+def test_sessions_never_see_each_other():
+    scheduler = Scheduler(ScriptedEngine(lambda slot, prompt: spoken(prompt.text)))
+    jobs = {name: submit(scheduler, comparison("a", "b"), session=name, text=name) for name in ("ann", "ben")}
+    for name, job in jobs.items():
+        for events in by_slot(job).values():
+            assert "".join(e.text for e in events if isinstance(e, Tokens)) == name
+
+
+def test_stop_ends_the_running_slot_and_the_waiting_ones():
+    def script(slot, prompt):
+        yield Started(0, 1)
+        yield Tokens(1, (1,), "kept", 1)
+        yield Hold()
+        yield Tokens(2, (2,), "never", 1)
+
+    engine = ScriptedEngine(script)
+    job = submit(Scheduler(engine), comparison("a", "b"))
+    seen = until(job, lambda item: isinstance(item.event, Tokens))
+    job.stop()
+    rest = [item for item in job.events()]
+    ends = {item.slot_id: item.event for item in seen + rest if isinstance(item.event, Done)}
+    assert ends == {"a": Done("stopped"), "b": Done("stopped")}
+    assert engine.ran == ["a"], "the waiting slot never reached the engine"
+    assert not any(isinstance(item.event, Tokens) and item.event.text == "never" for item in rest)
+
+
+def test_stopping_a_session_stops_only_its_own():
+    hold = Hold()
+    scheduler = Scheduler(ScriptedEngine(lambda slot, prompt: [hold, *spoken("ok")]))
+    mine = submit(scheduler, comparison("a"), session="mine")
+    theirs = submit(scheduler, comparison("a"), session="theirs")
+    scheduler.stop_session("mine")
+    assert by_slot(mine)["a"][-1] == Done("stopped")
+    hold.gate.set()
+    assert by_slot(theirs)["a"][-1] == Done("length")
+
+
+def test_a_reader_that_goes_away_stops_its_job():
+    job = submit(Scheduler(ScriptedEngine(lambda slot, prompt: [Started(0, 1), Hold()])), comparison("a"))
+    events = job.events()
+    next(events)
+    events.close()
+    until(job, lambda item: item.event == Done("stopped"))
+
+
+def test_stop_tells_listeners_once_even_late_ones():
+    stop, heard = Stop(), []
+    forget = stop.listen(lambda: heard.append("forgotten"))
+    stop.listen(lambda: heard.append("early"))
+    forget()
+    stop.set()
+    stop.set()
+    stop.listen(lambda: heard.append("late"))
+    assert heard == ["early", "late"]
