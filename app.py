@@ -49,7 +49,7 @@ def main() -> None:
     page.queue(default_concurrency_limit=None, max_size=256)
     page.launch(
         server_name=flags.host, server_port=flags.port, theme=theme(), css=CSS, ssr_mode=False,
-        max_threads=200, prevent_thread_lock=True, footer_links=["api"],
+        max_threads=200, prevent_thread_lock=True, footer_links=["api"], run_history=False,
     )
     if isinstance(engine, WorkerEngine):
         engine.start()

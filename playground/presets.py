@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Mapping, get_type_hints
+from typing import Any, get_type_hints
 
 from .config import (
     Comparison,

@@ -11,7 +11,6 @@ from typing import Any
 import gradio as gr
 
 from ..board import Board
-from ..charts import CHARTS, Row
 from ..config import (
     Comparison,
     ConfigError,
@@ -25,7 +24,8 @@ from ..config import (
 from ..metrics import RunMetrics
 from ..presets import find_preset
 from ..scheduler import EngineError, Job, Scheduler
-from .columns import column_html, megabytes
+from .columns import megabytes
+from .drawing import draw_charts, draw_columns, draw_description, draw_heading, draw_notice
 from .i18n import Language, Words, pick_language
 from .parts import Parts
 
@@ -55,10 +55,12 @@ class Handlers:
         try:
             comparison = find_preset(self._presets, wanted)
         except ConfigError as error:
-            comparison, problem = self._presets[self._first_preset], _notice(str(error))
+            comparison, problem = self._presets[self._first_preset], draw_notice(str(error))
         board = Board(comparison)
         self._boards[request.session_hash] = board
-        updates = self._texts(words) | self._preset_updates(comparison, words) | self._redraw(board, words)
+        draw = self._redraw if comparison.id == self._first_preset else self._other_columns
+        updates = self._texts(words) | self._preset_updates(comparison, words) | draw(board, words)
+        updates |= self._panel(words)
         updates[self._parts.preset] = self._preset_choices(words, comparison.id)
         updates[self._parts.language] = words.language
         updates[self._parts.notice] = problem
@@ -75,7 +77,7 @@ class Handlers:
         board = self._board(request)
         updates = self._texts(words) | self._redraw(board, words) | self._panel(words)
         updates[self._parts.preset] = self._preset_choices(words, board.comparison.id)
-        updates[self._parts.description] = _description(board.comparison, words)
+        updates[self._parts.description] = draw_description(board.comparison, words)
         return updates
 
     def choose_preset(self, values: Updates, request: gr.Request) -> Updates:
@@ -85,7 +87,7 @@ class Handlers:
         comparison = find_preset(self._presets, values[self._parts.preset])
         board = Board(comparison)
         self._boards[request.session_hash] = board
-        return self._preset_updates(comparison, words) | self._redraw(board, words)
+        return self._preset_updates(comparison, words) | self._other_columns(board, words)
 
     def take_example(self, sample: list[str]) -> str:
         return sample[0]
@@ -94,7 +96,7 @@ class Handlers:
         """End this session's comparison; the columns keep what was streamed."""
         self._scheduler.stop_session(request.session_hash)
 
-    def compare(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
+    def press_compare(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
         """One click on Compare: check, submit, then redraw what changes until all slots end."""
         parts = self._parts
         words = Words(values[parts.language])
@@ -104,7 +106,7 @@ class Handlers:
                 values[parts.preset], values[parts.prompt], settings, values[parts.mode]
             )
         except ConfigError as error:
-            yield {parts.notice: _notice(str(error))}
+            yield {parts.notice: draw_notice(str(error))}
             return
         self._scheduler.stop_session(request.session_hash)
         board = Board(comparison, mode)
@@ -117,7 +119,7 @@ class Handlers:
         finally:
             job.stop()
         idle = {parts.compare: gr.update(interactive=True), parts.stop: gr.update(interactive=False)}
-        yield idle | self._panel(words)
+        yield idle | self._panel(words) | self._redraw(board, words)
 
     def compare_api(
         self, preset: str, prompt: str, settings: dict = {}, mode: str = "fair", slots: list | None = None  # noqa: B006
@@ -141,13 +143,14 @@ class Handlers:
         board = Board(comparison, checked_mode)
         try:
             while not job.ended:
-                if board.absorb(job.gather(REFRESH_S)):
-                    yield board.as_json()
+                # Also yields when nothing changed: only then can Gradio see that the client has gone.
+                board.absorb(job.gather(REFRESH_S))
+                yield board.as_json()
         finally:
             job.stop()
 
     def show_models(self, language: Language) -> Updates:
-        """The panel of loaded models; its timer ends once the worker has introduced itself."""
+        """The panel of loaded models, as it is now."""
         return self._panel(Words(language))
 
     def unload(self, values: Updates) -> Updates:
@@ -166,7 +169,7 @@ class Handlers:
             for model in models:
                 self._scheduler.engine.unload(model)
         except EngineError as error:
-            problem = _notice(str(error))
+            problem = draw_notice(str(error))
         return self._panel(words) | {self._parts.notice: problem}
 
     def _asked(self, preset: Any, text: Any, settings: Any, mode: Any) -> tuple[Comparison, Prompt, Mode]:
@@ -197,11 +200,11 @@ class Handlers:
         updates[self._parts.mode] = gr.update(
             label=words("mode"), info=words("mode_info"), choices=modes
         )
-        updates[self._parts.heading] = f"<h1>{escape(words('title'))}</h1><p>{escape(words('tagline'))}</p>"
+        updates[self._parts.heading] = draw_heading(words)
         return updates
 
     def _preset_choices(self, words: Words, chosen: str) -> Any:
-        titles = [(_in(words, p.title, p.title_ko), p.id) for p in self._presets.values()]
+        titles = [(words.pick(p.title, p.title_ko), p.id) for p in self._presets.values()]
         return gr.update(choices=titles, value=chosen, label=words("preset"))
 
     def _preset_updates(self, comparison: Comparison, words: Words) -> Updates:
@@ -209,30 +212,29 @@ class Handlers:
             control: gr.update(value=getattr(comparison.settings, name), label=words(name))
             for name, control in self._parts.settings.items()
         }
-        updates[self._parts.description] = _description(comparison, words)
+        updates[self._parts.description] = draw_description(comparison, words)
         updates[self._parts.notice] = ""
         return updates
 
     def _redraw(self, board: Board, words: Words) -> Updates:
         """All columns and all charts."""
-        updates = self._columns(board, words, set(board.columns))
-        for unused in self._parts.columns[len(board.columns) :]:
-            updates[unused] = gr.update(value="", visible=False)
-        rows = [
-            Row(slot.name, board.columns[slot.id].run, board.sharers(slot), board.counts_weights(slot))
-            for slot in board.comparison.slots
-        ]
-        for name, draw in CHARTS.items():
-            updates[self._parts.charts[name]] = draw(rows, words, board.mode == "race")
-        return updates
+        charts = {self._parts.charts[name]: figure for name, figure in draw_charts(board, words).items()}
+        return self._columns(board, words, set(board.columns)) | charts
 
     def _columns(self, board: Board, words: Words, slots: set[str]) -> Updates:
-        verdicts = board.speedups()
-        return {
-            part: gr.update(value=column_html(board, board.columns[slot.id], words, verdicts.get(slot.id)), visible=True)
-            for part, slot in zip(self._parts.columns, board.comparison.slots)
-            if slot.id in slots
-        }
+        drawn = draw_columns(board, words)
+        return {part: html for part, (slot, html) in zip(self._parts.columns, drawn.items()) if slot in slots}
+
+    def _other_columns(self, board: Board, words: Words) -> Updates:
+        """As many columns as the comparison has slots, drawn; and all charts.
+
+        Visibility is sent only when the comparison changes: Gradio mounts a newly visible
+        component late, and would then show what it was first given over what came since.
+        """
+        drawn = list(draw_columns(board, words).values())
+        padded = drawn + [""] * (len(self._parts.columns) - len(drawn))
+        shown = {part: gr.update(value=html, visible=bool(html)) for part, html in zip(self._parts.columns, padded)}
+        return self._redraw(board, words) | shown
 
     def _panel(self, words: Words) -> Updates:
         machine = self._scheduler.engine.machine()
@@ -243,7 +245,6 @@ class Handlers:
             self._parts.machine: f"<p>{escape(words('machine'))}: {escape(line)}</p>",
             self._parts.loaded: _loaded_table(loaded, words),
             self._parts.chosen_model: gr.update(choices=names, value=names[0] if names else None),
-            self._parts.until_machine_known: gr.Timer(active=not machine),
         }
 
 
@@ -256,18 +257,6 @@ def _loaded_table(loaded: Any, words: Words) -> str:
         for item in loaded
     )
     return f'<table class="loaded-models"><tr>{head}</tr>{body}</table>'
-
-
-def _description(comparison: Comparison, words: Words) -> str:
-    return f"<p>{escape(_in(words, comparison.description, comparison.description_ko))}</p>"
-
-
-def _in(words: Words, english: str, korean: str) -> str:
-    return korean if words.language == "ko" and korean else english
-
-
-def _notice(problem: str) -> str:
-    return f'<div class="notice" role="alert">{escape(problem)}</div>'
 
 
 def _log_line(board: Board, slots: list[str]) -> str:

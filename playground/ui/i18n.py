@@ -163,6 +163,10 @@ class Words:
     def __call__(self, key: str, *arguments: Any) -> str:
         return _WORDS[key][self._column].format(*arguments)
 
+    def pick(self, english: str, korean: str) -> str:
+        """A preset's own text in this language; English where it has no Korean."""
+        return (english, korean or english)[self._column]
+
 
 def keys() -> tuple[str, ...]:
     """Every key there is."""

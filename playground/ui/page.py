@@ -8,9 +8,10 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from ..charts import CHARTS
+from ..board import Board
 from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of
 from ..scheduler import Scheduler
+from .drawing import draw_charts, draw_columns, draw_description, draw_heading
 from .examples import EXAMPLES
 from .handlers import Handlers
 from .i18n import Language
@@ -30,14 +31,12 @@ def build_page(scheduler: Scheduler, presets: Mapping[str, Comparison], first_pr
 
 def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
     parts = Parts()
+    board = Board(presets[first_preset])
     _heading(parts)
     _question(parts, presets, first_preset)
-    _settings(parts, presets[first_preset].settings)
+    _settings(parts, board.comparison.settings)
     parts.notice = gr.HTML(elem_id="notice")
-    with gr.Row(elem_id="columns"):
-        parts.columns = [gr.HTML(visible=False, elem_classes="column") for _ in range(MAX_SLOTS)]
-    with gr.Row(elem_id="charts"):
-        parts.charts = {name: gr.Plot(show_label=False, container=True, elem_id=f"chart-{name}") for name in CHARTS}
+    _results(parts, board)
     _models(parts)
     with gr.Accordion(open=False) as accordion:
         parts.say(accordion, label="definitions")
@@ -47,7 +46,7 @@ def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
 
 def _heading(parts: Parts) -> None:
     with gr.Row(equal_height=True):
-        parts.heading = gr.HTML(elem_id="heading", min_width=480)
+        parts.heading = gr.HTML(draw_heading(parts.words), elem_id="heading", min_width=480)
         parts.language = gr.Radio(
             [(_LANGUAGE_NAMES[code], code) for code in get_args(Language)],
             value="en", show_label=False, container=False, scale=0, min_width=240, elem_id="language",
@@ -71,7 +70,7 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
                 elem_id="examples",
             )
             parts.say(parts.examples, label="examples")
-    parts.description = gr.HTML(elem_id="description")
+    parts.description = gr.HTML(draw_description(presets[first_preset], parts.words), elem_id="description")
     with gr.Row():
         parts.compare = gr.Button(variant="primary", elem_id="compare", scale=4)
         parts.stop = gr.Button(variant="stop", elem_id="stop", interactive=False, scale=1)
@@ -103,9 +102,19 @@ def _control(name: str, value: Any) -> gr.components.Component:
     )
 
 
+def _results(parts: Parts, board: Board) -> None:
+    drawn = list(draw_columns(board, parts.words).values())
+    with gr.Row(elem_id="columns"):
+        for html in (*drawn, *[""] * (MAX_SLOTS - len(drawn))):
+            parts.columns.append(gr.HTML(html, visible=bool(html), elem_classes="column"))
+    with gr.Row(elem_id="charts"):
+        for name, figure in draw_charts(board, parts.words).items():
+            parts.charts[name] = gr.Plot(figure, show_label=False, elem_id=f"chart-{name}")
+
+
 def _models(parts: Parts) -> None:
-    with gr.Accordion(open=False, elem_id="models") as accordion:
-        parts.say(accordion, label="models")
+    with gr.Accordion(open=False, elem_id="models") as parts.models:
+        parts.say(parts.models, label="models")
         parts.machine = gr.HTML(elem_id="machine")
         parts.loaded = gr.HTML(elem_id="loaded")
         with gr.Row():
@@ -117,26 +126,29 @@ def _models(parts: Parts) -> None:
         parts.say(parts.unload, value="unload")
         parts.say(parts.unload_all, value="unload_all")
         parts.say(parts.refresh, value="refresh")
-    parts.until_machine_known = gr.Timer(1.0)
 
 
 def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     private = {"api_visibility": "private", "show_progress": "hidden"}
+    # Answered at once, outside the queue. Gradio closes a page's event stream after the last queued
+    # event and can lose one that begins at that moment; so only the comparison itself is queued.
+    quick = private | {"queue": False}
     asked = {parts.prompt, parts.preset, parts.mode, parts.language, *parts.settings.values()}
     everything = parts.all()
-    page.load(handlers.open_page, None, everything, **private)
+    page.load(handlers.open_page, None, everything, **quick)
     page.unload(handlers.close_page)
-    parts.language.input(handlers.speak, parts.language, everything, **private)
-    parts.preset.input(handlers.choose_preset, {parts.preset, parts.language}, everything, **private)
-    parts.examples.click(handlers.take_example, parts.examples, parts.prompt, **private)
+    parts.language.input(handlers.speak, parts.language, everything, **quick)
+    parts.preset.input(handlers.choose_preset, {parts.preset, parts.language}, everything, **quick)
+    parts.examples.click(handlers.take_example, parts.examples, parts.prompt, **quick)
     gr.on(
         [parts.compare.click, parts.prompt.submit],
-        handlers.compare, asked, everything, concurrency_limit=None, trigger_mode="once", **private,
+        handlers.press_compare, asked, everything, concurrency_limit=None, trigger_mode="once", **private,
     )
-    parts.stop.click(handlers.stop, None, None, queue=False, **private)
-    panel = [parts.machine, parts.loaded, parts.chosen_model, parts.notice, parts.until_machine_known]
-    parts.refresh.click(handlers.show_models, parts.language, panel, **private)
-    parts.until_machine_known.tick(handlers.show_models, parts.language, panel, **private)
-    parts.unload.click(handlers.unload, {parts.chosen_model, parts.language}, panel, **private)
-    parts.unload_all.click(handlers.unload_all, parts.language, panel, **private)
+    parts.stop.click(handlers.stop, None, None, **quick)
+    panel = [parts.machine, parts.loaded, parts.chosen_model, parts.notice]
+    gr.on(
+        [parts.refresh.click, parts.models.expand], handlers.show_models, parts.language, panel, **quick
+    )
+    parts.unload.click(handlers.unload, {parts.chosen_model, parts.language}, panel, **quick)
+    parts.unload_all.click(handlers.unload_all, parts.language, panel, **quick)
     gr.api(handlers.compare_api, api_name="compare", concurrency_limit=None)

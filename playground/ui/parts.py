@@ -14,6 +14,7 @@ from .i18n import Words
 class Parts:
     """Filled in by page.py, read by handlers.py: handlers name components, never count them."""
 
+    words: Words = Words("en")
     heading: gr.HTML = None
     language: gr.Radio = None
     preset: gr.Dropdown = None
@@ -27,18 +28,20 @@ class Parts:
     settings: dict[str, Any] = field(default_factory=dict)
     columns: list[gr.HTML] = field(default_factory=list)
     charts: dict[str, gr.Plot] = field(default_factory=dict)
+    models: gr.Accordion = None
     machine: gr.HTML = None
     loaded: gr.HTML = None
     chosen_model: gr.Dropdown = None
     unload: gr.Button = None
     unload_all: gr.Button = None
     refresh: gr.Button = None
-    until_machine_known: gr.Timer = None
     _texts: list[tuple[Any, dict[str, str]]] = field(default_factory=list)
 
     def say(self, component: Any, **properties: str) -> None:
         """Let a component's properties follow the language: property name -> key of the word list."""
         self._texts.append((component, properties))
+        for name, key in properties.items():
+            setattr(component, name, self.words(key))
 
     def texts(self, words: Words) -> dict[Any, dict[str, str]]:
         """Each component's properties in one language."""
@@ -49,7 +52,7 @@ class Parts:
         named = [
             value
             for name, value in vars(self).items()
-            if name not in ("settings", "columns", "charts", "_texts")
+            if name not in ("words", "settings", "columns", "charts", "_texts")
         ]
         spoken = [component for component, _ in self._texts]
         found = [*named, *spoken, *self.settings.values(), *self.columns, *self.charts.values()]

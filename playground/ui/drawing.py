@@ -1,0 +1,44 @@
+"""A board -> what its columns and charts show. Used when the page is built and whenever it changes."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from ..board import Board
+from ..charts import CHARTS, Row
+from ..config import Comparison
+from .columns import column_html
+from .i18n import Words
+
+
+def draw_columns(board: Board, words: Words) -> dict[str, str]:
+    """HTML of each column by slot id, in the comparison's order."""
+    verdicts = board.speedups()
+    return {
+        slot: column_html(board, column, words, verdicts.get(slot)) for slot, column in board.columns.items()
+    }
+
+
+def draw_charts(board: Board, words: Words) -> dict[str, Any]:
+    """Each chart by name."""
+    rows = [
+        Row(slot.name, board.columns[slot.id].run, board.sharers(slot), board.counts_weights(slot))
+        for slot in board.comparison.slots
+    ]
+    return {name: draw(rows, words, board.mode == "race") for name, draw in CHARTS.items()}
+
+
+def draw_heading(words: Words) -> str:
+    """The page's title and tagline."""
+    return f"<h1>{escape(words('title'))}</h1><p>{escape(words('tagline'))}</p>"
+
+
+def draw_description(comparison: Comparison, words: Words) -> str:
+    """What a comparison is about."""
+    return f"<p>{escape(words.pick(comparison.description, comparison.description_ko))}</p>"
+
+
+def draw_notice(problem: str) -> str:
+    """A problem that concerns the whole page."""
+    return f'<div class="notice" role="alert">{escape(problem)}</div>'

@@ -1,0 +1,213 @@
+"""The page as people see it."""
+
+import re
+
+import pytest
+
+from playground.events import Started, Tokens
+from tests.scripted_app import HOSTILE, Conversation, echo, troubled
+
+from .conftest import compare, wait_until_ended
+
+CHARTS = ("ttft", "decode", "memory", "acceptance")
+
+
+def texts(page):
+    return page.eval_on_selector_all(".slot .text", "all => all.map(e => e.textContent)")
+
+
+def phases(page):
+    return page.eval_on_selector_all(".slot", "all => all.map(e => e.dataset.phase)")
+
+
+def bars(page, chart):
+    return page.locator(f"#chart-{chart} .bars .point path").count()
+
+
+def test_a_newcomer_presses_compare_and_sees_five_answers_and_four_charts(open_page):
+    talk = Conversation()
+    page = open_page(talk)
+    assert phases(page) == ["idle"] * 5
+    compare(page)
+    page.wait_for_function("document.querySelector('.slot[data-phase=answering] .text')?.textContent.length > 5")
+    half = texts(page)[0]
+    assert re.search(r"\d tok/s", page.locator(".slot[data-phase=answering] .live").inner_text()), "live rate"
+    assert phases(page)[1:] == ["queued"] * 4, "the others wait, visibly"
+    talk.hold.gate.set()
+    wait_until_ended(page)
+    assert texts(page)[0].startswith(half) and len(texts(page)[0]) > len(half), "the column grew"
+    assert phases(page) == ["done"] * 5
+    page.wait_for_function("document.querySelectorAll('#chart-acceptance .bars .point path').length > 0")
+    for chart in ("ttft", "decode"):
+        assert bars(page, chart) == 5
+    assert page.locator("#chart-memory .trace.bars").count() == 4
+    for chart in CHARTS:
+        assert "is better" in page.locator(f"#chart-{chart} .gtitle").text_content()
+    assert page.outside == [], "the page asks nobody else for anything"
+
+
+def test_stop_stops_and_keeps_what_was_streamed(open_page):
+    page = open_page(Conversation())
+    compare(page)
+    page.wait_for_function("document.querySelector('.slot[data-phase=answering] .text')?.textContent.length > 5")
+    kept = texts(page)[0]
+    page.click("#stop")
+    wait_until_ended(page)
+    assert phases(page) == ["stopped"] * 5 and texts(page)[0] == kept
+    page.wait_for_function("!document.querySelector('#compare').disabled")
+
+
+def test_closing_the_tab_stops_the_run(open_page):
+    """The engine is free again for the next person: their comparison runs instead of waiting for ever."""
+    talk = Conversation()
+    page = open_page(talk)
+    compare(page)
+    page.wait_for_selector(".slot[data-phase=answering]")
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(".slot")
+    other.click("#compare")
+    other.wait_for_function("document.body.textContent.includes('comparison(s) ahead')", timeout=60_000)
+    page.close()
+    other.wait_for_selector(".slot[data-phase=answering]", timeout=60_000)
+
+
+def test_an_error_shows_in_its_column_and_nowhere_else(open_page):
+    page = open_page(troubled)
+    compare(page)
+    wait_until_ended(page)
+    assert phases(page) == ["done", "failed", "done", "done", "done"]
+    failed = page.locator(".slot").nth(1)
+    assert "on fire" in failed.inner_text() and "another device" in failed.inner_text()
+    assert "a few words" in failed.inner_text(), "what was streamed stays"
+    assert page.locator(".failure:visible").count() == 1
+
+
+def test_model_text_is_shown_as_typed_and_never_runs(open_page):
+    page = open_page(troubled)
+    compare(page)
+    wait_until_ended(page)
+    assert texts(page)[2] == HOSTILE
+    assert page.evaluate("window.hacked") is None
+    assert page.locator(".slot img").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_no_horizontal_scroll_and_nothing_sticks_out(open_page, width):
+    page = open_page(troubled, width=width)
+    compare(page)
+    wait_until_ended(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = page.eval_on_selector_all(".slot", "all => all.map(e => [e.getBoundingClientRect().left, e.getBoundingClientRect().right, e.scrollWidth - e.clientWidth])")
+    assert all(left >= 0 and right <= width and over <= 0 for left, right, over in boxes), boxes
+    assert all(a[1] <= b[0] for a, b in zip(boxes, boxes[1:])), "columns stand side by side"
+
+
+def contrast(page, selector):
+    """WCAG contrast of an element's text (or fill) on the nearest opaque background."""
+    return page.evaluate(
+        """selector => {
+        const parse = c => (c.match(/[\\d.]+/g) || []).map(Number);
+        const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+            .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+        const element = document.querySelector(selector);
+        const style = getComputedStyle(element);
+        const ink = parse(element instanceof SVGElement ? style.fill : style.color);
+        let at = element, paper = null;
+        while (at && !paper) {
+            const c = parse(getComputedStyle(at).backgroundColor);
+            if (c.length === 3 || c[3] === 1) paper = c;
+            at = at.parentElement;
+        }
+        const [a, b] = [light(ink), light(paper || [255, 255, 255])].sort((x, y) => y - x);
+        return (a + .05) / (b + .05);
+    }""",
+        selector,
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_text_is_readable_in_both_modes(open_page, dark):
+    page = open_page(troubled, dark=dark)
+    compare(page)
+    wait_until_ended(page)
+    page.wait_for_selector("#chart-decode .gtitle")
+    assert page.evaluate("document.body.classList.contains('dark') || document.documentElement.classList.contains('dark')") == dark
+    for selector in (".slot h3", ".slot .difference", ".slot .text", ".slot .numbers dt", ".slot .numbers dd",
+                     ".slot .failure", "#chart-decode .gtitle", "#chart-decode .ytick text", "#heading p"):
+        assert contrast(page, selector) >= 4.5, selector
+
+
+def test_bad_input_is_refused_with_the_fields_name_and_nothing_is_lost(open_page):
+    page = open_page(echo)
+    page.fill("#prompt textarea", "   ")
+    compare(page)
+    page.wait_for_selector("#notice .notice")
+    assert "prompt" in page.locator("#notice").inner_text()
+    assert page.input_value("#prompt textarea") == "   " and phases(page) == ["idle"] * 5
+    page.fill("#prompt textarea", "now with words")
+    compare(page)
+    wait_until_ended(page)
+    assert texts(page)[0] == "baseline heard now with words" and page.locator("#notice .notice").count() == 0
+
+
+def test_a_preset_comes_by_address_and_by_menu(open_page):
+    page = open_page(echo, query="?preset=kv-cache")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 2")
+    page.click("#preset input")
+    page.click("text=Speculative decoding")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 3")
+
+
+def test_an_unknown_preset_in_the_address_is_named(open_page):
+    page = open_page(echo, query="?preset=nope")
+    page.wait_for_selector("#notice .notice")
+    assert "nope" in page.locator("#notice").inner_text() and "five-ways" in page.locator("#notice").inner_text()
+    assert page.locator(".slot").count() == 5
+
+
+def test_language_changes_everything_results_included(open_page):
+    page = open_page(echo)
+    compare(page)
+    wait_until_ended(page)
+    page.click("#language label:has-text('한국어')")
+    page.wait_for_function("document.querySelector('#compare').textContent.includes('비교')")
+    page.wait_for_function("document.querySelector('.slot .numbers').textContent.includes('속도비')")
+    assert texts(page)[0].startswith("baseline heard"), "the answers stay"
+    page.wait_for_function("document.querySelector('#chart-decode .gtitle').textContent.includes('좋음')")
+
+
+def test_an_example_fills_the_prompt(open_page):
+    page = open_page(echo)
+    page.click("#examples button:has-text('Count in words')")
+    page.wait_for_function("document.querySelector('#prompt textarea').value.startsWith('Count from one')")
+
+
+def test_charts_are_redrawn_when_a_number_changes_not_for_every_token(open_page):
+    def slow(slot, prompt):
+        yield Started(0, 1)
+        for i in range(200):
+            yield Tokens((i + 1) * 10**8, (1,), "x", 1)
+        yield from echo(slot, prompt)[-2:]
+
+    page = open_page(slow)
+    page.wait_for_selector("#chart-decode .main-svg")
+    page.evaluate(
+        "window.redraws = 0; new MutationObserver(() => window.redraws++)"
+        ".observe(document.querySelector('#chart-decode'), {childList: true, subtree: true})"
+    )
+    compare(page)
+    wait_until_ended(page)
+    page.wait_for_function("document.querySelectorAll('#chart-decode .bars .point path').length === 5")
+    assert page.evaluate("window.redraws") < 200, "1,000 tokens in all"
+
+
+def test_a_long_answer_scrolls_inside_its_column(open_page):
+    def long(slot, prompt):
+        return [*echo(slot, prompt)[:2], Tokens(2 * 10**9, tuple(range(9)), "line\n" * 500 + "w" * 3000, 9), *echo(slot, prompt)[-1:]]
+
+    page = open_page(long)
+    compare(page)
+    wait_until_ended(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    assert page.evaluate("document.querySelector('.slot').getBoundingClientRect().height") < 1200
