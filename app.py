@@ -10,7 +10,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from playground.config import ConfigError
 from playground.engines.options import EngineOptions, default_cache_folder
-from playground.engines.quiet import set_up_logging
+from playground.engines.quiet import quieten, set_up_logging
 from playground.engines.worker import WorkerEngine
 from playground.presets import DEFAULT_PRESET, find_preset, load_presets
 from playground.scheduler import Scheduler
@@ -47,6 +47,8 @@ def main() -> None:
     engine = _engine(options, flags.in_process)
     page = build_page(Scheduler(engine), presets, first)
     page.queue(default_concurrency_limit=None, max_size=256)
+    # Gradio looks for work a thousand times a second, 7 % of a core; on a CPU the models want that.
+    page._queue.sleep_when_free = page._queue.progress_update_sleep_when_free = 0.05
     page.launch(
         server_name=flags.host, server_port=flags.port, theme=theme(), css=CSS, ssr_mode=False,
         max_threads=200, prevent_thread_lock=True, footer_links=["api"], run_history=False,
@@ -62,6 +64,7 @@ def main() -> None:
 def _engine(options: EngineOptions, in_process: bool):
     if not in_process:
         return WorkerEngine(options)
+    quieten()
     from playground.engines.local import LocalEngine
 
     return LocalEngine(options)

@@ -206,3 +206,10 @@ def phase_of(events: Iterable[Event]) -> Phase:
             case Failed():
                 phase = "failed"
     return phase
+
+
+def summary(run: RunMetrics) -> str:
+    """One line for a log."""
+    rate = f"{run.decode_tok_per_s:.1f} tok/s" if run.decode_tok_per_s else "no rate"
+    ttft = f"TTFT {run.ttft_s:.3f} s" if run.ttft_s is not None else "no token"
+    return f"{run.finish}, {run.new_tokens} tokens, {ttft}, {rate}"

@@ -11,13 +11,13 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec
 from .events import Done, Event, Failed, Queued, SlotEvent
+from .metrics import measure, summary
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,8 @@ class Job:
         self.session = session
         self._stop = Stop()
         self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
-        self._ended = threading.Event()
+        self._closed = threading.Event()
+        self._ended = False
 
     def stop(self) -> None:
         """End every run of this comparison; waiting slots end as stopped without running."""
@@ -108,28 +109,30 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        return self._ended.is_set()
+        """Whether every event has been handed out."""
+        return self._ended
 
     def next_events(self, timeout_s: float) -> list[SlotEvent]:
         """Events since the last call, waiting up to `timeout_s` for the first. Empty: none yet, or ended."""
         batch: list[SlotEvent] = []
         try:
-            item = self._events.get(timeout=timeout_s)
+            item = self._events.get(block=timeout_s > 0, timeout=timeout_s or None)
             while item is not None:
                 batch.append(item)
                 item = self._events.get_nowait()
         except queue.Empty:
             return batch
-        self._ended.set()
+        self._ended = True
         return batch
 
     def gather(self, period_s: float) -> list[SlotEvent]:
-        """Events of about one period, or fewer if the job ends within it: for a display that redraws."""
-        deadline = time.monotonic() + period_s
-        batch: list[SlotEvent] = []
-        while not self.ended and (left := deadline - time.monotonic()) > 0:
-            batch += self.next_events(left)
-        return batch
+        """Events of one period, or fewer if the job ends within it: for a display that redraws.
+
+        Sleeps through the period instead of waking for every event: on a CPU each wake-up is
+        taken from the model.
+        """
+        self._closed.wait(period_s)
+        return self.next_events(0)
 
     def events(self) -> Iterator[SlotEvent]:
         """All events to the end. Closing the iterator early stops the job."""
@@ -144,6 +147,7 @@ class Job:
 
     def _close(self) -> None:
         self._events.put(None)
+        self._closed.set()
 
 
 class Scheduler:
@@ -216,8 +220,11 @@ class Scheduler:
 
     def _run_lane(self, job: Job, slots: Iterable[SlotSpec]) -> None:
         for slot in slots:
+            events = []
             for event in _guarded(self.engine, slot, job.prompt, job._stop):
                 job._emit(slot, event)
+                events.append(event)
+            log.info("%s/%s (%s): %s", job.comparison.id, slot.id, job.mode, summary(measure(events)))
 
 
 def _lanes(job: Job) -> list[list[SlotSpec]]:

@@ -1,7 +1,7 @@
 """The worker process as seen from outside: start it, talk to it, survive its death.
 
 Imports no torch. Each run is a conversation over one pipe: the web process sends
-(request, number, payload), the worker answers (number, payload). When the worker dies, the
+(request, number, payload), the worker answers batches of (number, payload). When the worker dies, the
 runs that were on it fail with the reason and the next run starts a new one.
 """
 
@@ -15,7 +15,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import groupby
 from multiprocessing.connection import Connection, Listener
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +58,10 @@ class WorkerEngine:
         forget = stop.listen(lambda: worker.send("stop", call.number))
         try:
             while True:
-                event = call.answers.get()
-                yield event
-                if isinstance(event, (Done, Failed)):
-                    return
+                for event in call.answers.get():
+                    yield event
+                    if isinstance(event, (Done, Failed)):
+                        return
         finally:
             forget()
             worker.hang_up(call)
@@ -70,7 +72,7 @@ class WorkerEngine:
         if worker is None or not worker.alive:
             return
         call = worker.call("unload", model)
-        answer = call.answers.get()
+        (answer,) = call.answers.get()
         worker.hang_up(call)
         if isinstance(answer, Failed):
             raise Refusal(answer.message, answer.hint)
@@ -108,11 +110,11 @@ class WorkerEngine:
 
 
 class _Call:
-    """One request and the queue of its answers."""
+    """One request and the queue of its answers, which come in batches."""
 
     def __init__(self, number: int):
         self.number = number
-        self.answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.answers: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
 
 
 class _Worker:
@@ -134,7 +136,7 @@ class _Worker:
             self._numbers += 1
             call = _Call(self._numbers)
             if not self.alive:
-                call.answers.put(self._obituary())
+                call.answers.put([self._obituary()])
                 return call
             self._calls[call.number] = call
         self.send(request, call.number, payload)
@@ -159,21 +161,21 @@ class _Worker:
     def _listen(self) -> None:
         try:
             while True:
-                number, answer = self._pipe.recv()
-                self._deliver(number, answer)
+                for number, batch in groupby(self._pipe.recv(), key=itemgetter(0)):
+                    self._deliver(number, [answer for _, answer in batch])
         except (EOFError, OSError):
             self._bury()
 
-    def _deliver(self, number: int | str, answer: Any) -> None:
+    def _deliver(self, number: int | str, answers: list[Any]) -> None:
         if number == "machine":
-            self.machine = answer
+            self.machine = answers[-1]
         elif number == "resident":
-            self.resident = answer
+            self.resident = answers[-1]
         else:
             with self._lock:
                 call = self._calls.get(number)
             if call is not None:
-                call.answers.put(answer)
+                call.answers.put(answers)
 
     def _bury(self) -> None:
         self.process.wait()
@@ -181,7 +183,7 @@ class _Worker:
             self.alive = False
             orphans = list(self._calls.values())
         for call in orphans:
-            call.answers.put(self._obituary())
+            call.answers.put([self._obituary()])
         self._pipe.close()
 
     def _obituary(self) -> Failed:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import ast
 import logging
 import os
+import queue
 import sys
 import threading
+import time
+from collections.abc import Callable
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
-from ..events import Done, Failed, Ready
+from ..events import Done, Event, Failed, Ready
 from ..scheduler import Stop
 from .options import EngineOptions
 from .quiet import quieten, set_up_logging
@@ -21,43 +24,111 @@ from .refusal import Refusal
 
 log = logging.getLogger(__name__)
 
+BATCH_S = 0.15
+
+
+class _Outbox:
+    """Sends answers in batches. Every message wakes the web process, on a CPU at the model's cost."""
+
+    def __init__(self, pipe: Connection):
+        self._pipe = pipe
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[int | str, Any]] = []
+        self._some = threading.Event()
+        threading.Thread(target=self._deliver, daemon=True, name="outbox").start()
+
+    def put(self, number: int | str, payload: Any, at_once: bool = False) -> None:
+        """Queue an answer; `at_once` sends it and all before it now."""
+        with self._lock:
+            self._waiting.append((number, payload))
+        if at_once:
+            self._send()
+        else:
+            self._some.set()
+
+    def _deliver(self) -> None:
+        while True:
+            self._some.wait()
+            self._some.clear()
+            time.sleep(BATCH_S)
+            self._send()
+
+    def _send(self) -> None:
+        with self._lock:
+            batch, self._waiting = self._waiting, []
+            try:
+                if batch:
+                    self._pipe.send(batch)
+            except OSError:
+                pass  # nobody listens any more; the listener ends the process
+
 
 class _Desk:
-    """Takes requests from the pipe and lets an engine carry them out, each run in its thread."""
+    """Takes requests from the pipe and lets an engine carry them out.
+
+    Runs go to the main thread. OpenMP keeps a team of threads for every thread that computes,
+    and two teams on the same cores slow each other even when one is idle (measured: by a third).
+    Only what would have to wait for the main thread, the other runs of a race, gets a thread of
+    its own, whose team ends with it.
+    """
 
     def __init__(self, pipe: Connection, options: EngineOptions):
         from .local import LocalEngine  # torch is imported here, after the parent knows that we live
 
         self._pipe = pipe
-        self._sending = threading.Lock()
+        self._outbox = _Outbox(pipe)
         self._stops: dict[int, Stop] = {}
         self._engine = LocalEngine(options)
-        self._answer("machine", self._engine.machine())
+        self._main_is_free = threading.Semaphore()
+        self._for_main: queue.SimpleQueue[tuple[int, tuple]] = queue.SimpleQueue()
+        self._outbox.put("machine", self._engine.machine())
 
     def serve(self) -> None:
-        """Until the pipe closes, which is how the web process says goodbye."""
+        """Run models in this thread; a second one listens until the pipe closes and then ends the process."""
+        threading.Thread(target=self._listen, daemon=True, name="listener").start()
         while True:
-            request, number, payload = self._pipe.recv()
-            if request == "run":
-                self._stops[number] = Stop()
+            number, payload = self._for_main.get()
+            self._run(number, payload, self._main_is_free.release)
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._take(*self._pipe.recv())
+        except (EOFError, OSError):
+            os._exit(0)  # the web process has gone; threads may be inside a model
+
+    def _take(self, request: str, number: int, payload: Any) -> None:
+        if request == "run":
+            self._stops[number] = Stop()
+            if self._main_is_free.acquire(blocking=False):
+                self._for_main.put((number, payload))
+            else:
                 threading.Thread(target=self._run, args=(number, payload), daemon=True, name=f"run-{number}").start()
-            elif request == "stop":
-                stop = self._stops.get(number)
-                if stop is not None:
-                    stop.set()
-            elif request == "unload":
-                threading.Thread(target=self._unload, args=(number, payload), daemon=True).start()
+        elif request == "stop":
+            stop = self._stops.get(number)
+            if stop is not None:
+                stop.set()
+        elif request == "unload":
+            threading.Thread(target=self._unload, args=(number, payload), daemon=True).start()
 
-    def _run(self, number: int, payload: tuple) -> None:
+    def _run(self, number: int, payload: tuple, finish: Callable[[], Any] = lambda: None) -> None:
+        """Carry out a run. `finish` is called before the last event is sent: the next request answers to that."""
         slot, prompt = payload
+        last: list[Event] = []
 
-        def emit(event: Any) -> None:
-            if isinstance(event, (Ready, Done, Failed)):
-                self._answer("resident", self._engine.resident())
-            self._answer(number, event)
+        def emit(event: Event) -> None:
+            if isinstance(event, (Done, Failed)):
+                last.append(event)
+                return
+            if isinstance(event, Ready):
+                self._outbox.put("resident", self._engine.resident())
+            self._outbox.put(number, event)
 
         self._engine.execute(slot, prompt, self._stops[number], emit)
         del self._stops[number]
+        finish()
+        self._outbox.put("resident", self._engine.resident())
+        self._outbox.put(number, last[0], at_once=True)
 
     def _unload(self, number: int, model: Any) -> None:
         answer: Any = None
@@ -65,12 +136,8 @@ class _Desk:
             self._engine.unload(model)
         except Refusal as refusal:
             answer = Failed(refusal.message, refusal.hint)
-        self._answer("resident", self._engine.resident())
-        self._answer(number, answer)
-
-    def _answer(self, number: int | str, payload: Any) -> None:
-        with self._sending:
-            self._pipe.send((number, payload))
+        self._outbox.put("resident", self._engine.resident())
+        self._outbox.put(number, answer, at_once=True)
 
 
 def main() -> None:
@@ -79,11 +146,7 @@ def main() -> None:
     quieten()
     key = bytes.fromhex(sys.stdin.readline())
     pipe = Client(ast.literal_eval(sys.argv[1]), authkey=key)
-    try:
-        _Desk(pipe, pipe.recv()).serve()
-    except (EOFError, OSError):
-        pass
-    os._exit(0)  # threads may be inside a model; the weights go with the process
+    _Desk(pipe, pipe.recv()).serve()
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -21,7 +21,6 @@ from ..config import (
     checked_settings,
     describe_model,
 )
-from ..metrics import RunMetrics
 from ..presets import find_preset
 from ..scheduler import EngineError, Job, Scheduler
 from .columns import megabytes
@@ -29,14 +28,20 @@ from .drawing import draw_charts, draw_columns, draw_description, draw_heading, 
 from .i18n import Language, Words, pick_language
 from .parts import Parts
 
-log = logging.getLogger(__name__)
-
 REFRESH_S = 0.25
 Updates = dict[Any, Any]
 
 
+@dataclass
+class _View:
+    """What a session looks at. A run draws on its own view only: another one means that the page moved on."""
+
+    board: Board
+    words: Words
+
+
 class Handlers:
-    """The page's callbacks. Keeps each session's last board, so that a change of language redraws it."""
+    """The page's callbacks. Keeps what each session looks at, so that a change of language redraws it."""
 
     def __init__(
         self, scheduler: Scheduler, presets: Mapping[str, Comparison], first_preset: str, parts: Parts
@@ -45,7 +50,7 @@ class Handlers:
         self._presets = presets
         self._first_preset = first_preset
         self._parts = parts
-        self._boards: dict[str, Board] = {}
+        self._views: dict[str, _View] = {}
 
     def open_page(self, request: gr.Request) -> Updates:
         """Language and preset from the address, then an empty board."""
@@ -57,7 +62,7 @@ class Handlers:
         except ConfigError as error:
             comparison, problem = self._presets[self._first_preset], draw_notice(str(error))
         board = Board(comparison)
-        self._boards[request.session_hash] = board
+        self._views[request.session_hash] = _View(board, words)
         draw = self._redraw if comparison.id == self._first_preset else self._other_columns
         updates = self._texts(words) | self._preset_updates(comparison, words) | draw(board, words)
         updates |= self._panel(words)
@@ -69,12 +74,14 @@ class Handlers:
     def close_page(self, request: gr.Request) -> None:
         """The tab is closed: what it runs or waits for ends, and its board is forgotten."""
         self._scheduler.stop_session(request.session_hash)
-        self._boards.pop(request.session_hash, None)
+        self._views.pop(request.session_hash, None)
 
     def speak(self, language: Language, request: gr.Request) -> Updates:
         """Everything on the page in another language, the last results included."""
         words = Words(language)
-        board = self._board(request)
+        board = Board(self._presets[self._first_preset])
+        view = self._views.setdefault(request.session_hash, _View(board, words))
+        view.words, board = words, view.board
         updates = self._texts(words) | self._redraw(board, words) | self._panel(words)
         updates[self._parts.preset] = self._preset_choices(words, board.comparison.id)
         updates[self._parts.description] = draw_description(board.comparison, words)
@@ -86,7 +93,7 @@ class Handlers:
         words = Words(values[self._parts.language])
         comparison = find_preset(self._presets, values[self._parts.preset])
         board = Board(comparison)
-        self._boards[request.session_hash] = board
+        self._views[request.session_hash] = _View(board, words)
         return self._preset_updates(comparison, words) | self._other_columns(board, words)
 
     def take_example(self, sample: list[str]) -> str:
@@ -109,17 +116,22 @@ class Handlers:
             yield {parts.notice: draw_notice(str(error))}
             return
         self._scheduler.stop_session(request.session_hash)
-        board = Board(comparison, mode)
-        self._boards[request.session_hash] = board
+        view = _View(Board(comparison, mode), words)
+        self._views[request.session_hash] = view
         job = self._scheduler.submit(comparison, prompt, mode, request.session_hash)
         running = {parts.compare: gr.update(interactive=False), parts.stop: gr.update(interactive=True)}
         try:
-            yield running | {parts.notice: ""} | self._redraw(board, words)
-            yield from self._follow(job, board, words)
+            yield running | {parts.notice: ""} | self._redraw(view.board, view.words)
+            while not job.ended:
+                changes = self._absorb(job, view)
+                yield changes if self._views.get(request.session_hash) is view else {parts.notice: gr.skip()}
         finally:
             job.stop()
         idle = {parts.compare: gr.update(interactive=True), parts.stop: gr.update(interactive=False)}
-        yield idle | self._panel(words) | self._redraw(board, words)
+        if self._views.get(request.session_hash) is view:
+            # Everything once more: a page may drop an update that another follows closely.
+            idle |= self._panel(view.words) | self._redraw(view.board, view.words)
+        yield idle
 
     def compare_api(
         self, preset: str, prompt: str, settings: dict = {}, mode: str = "fair", slots: list | None = None  # noqa: B006
@@ -178,21 +190,15 @@ class Handlers:
         prompt = checked_prompt(text, checked_settings(settings, comparison.settings))
         return comparison, prompt, checked_choice("mode", mode, Mode)
 
-    def _follow(self, job: Job, board: Board, words: Words) -> Iterator[Updates]:
-        while not job.ended:
-            ended_before = {slot for slot, column in board.columns.items() if column.ended}
-            changed = board.absorb(job.gather(REFRESH_S))
-            ended = {slot for slot in changed if board.columns[slot].ended} - ended_before
-            if ended:
-                log.info("%s", _log_line(board, sorted(ended)))
-                yield self._redraw(board, words)
-            elif changed:
-                yield self._columns(board, words, changed)
-            else:
-                yield {self._parts.notice: gr.skip()}  # lets Gradio notice that the page has gone
-
-    def _board(self, request: gr.Request) -> Board:
-        return self._boards.setdefault(request.session_hash, Board(self._presets[self._first_preset]))
+    def _absorb(self, job: Job, view: _View) -> Updates:
+        """Take a moment's events in. Charts are redrawn when a slot ends, columns when they change."""
+        board = view.board
+        running = {slot for slot, column in board.columns.items() if not column.ended}
+        changed = board.absorb(job.gather(REFRESH_S))
+        if any(board.columns[slot].ended for slot in running):
+            return self._redraw(board, view.words)
+        # Also without a change: only when something is yielded can Gradio see that the page has gone.
+        return self._columns(board, view.words, changed) or {self._parts.notice: gr.skip()}
 
     def _texts(self, words: Words) -> Updates:
         updates = {c: gr.update(**properties) for c, properties in self._parts.texts(words).items()}
@@ -257,13 +263,3 @@ def _loaded_table(loaded: Any, words: Words) -> str:
         for item in loaded
     )
     return f'<table class="loaded-models"><tr>{head}</tr>{body}</table>'
-
-
-def _log_line(board: Board, slots: list[str]) -> str:
-    return "; ".join(f"{board.comparison.id}/{slot}: {_summary(board.columns[slot].run)}" for slot in slots)
-
-
-def _summary(run: RunMetrics) -> str:
-    rate = f"{run.decode_tok_per_s:.1f} tok/s" if run.decode_tok_per_s else "no rate"
-    ttft = f"TTFT {run.ttft_s:.3f} s" if run.ttft_s is not None else "no token"
-    return f"{run.finish}, {run.new_tokens} tokens, {ttft}, {rate}"

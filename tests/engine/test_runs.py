@@ -245,3 +245,58 @@ def test_checkpoint_defaults_do_not_leak_into_generation(tmp_path, tiny):
     GenerationConfig(do_sample=True, temperature=2.0, top_k=3, repetition_penalty=5.0, eos_token_id=1).save_pretrained(folder)
     engine = LocalEngine(EngineOptions(str(tmp_path), offline=True))
     assert ids_of(run(engine, slot(ModelSpec(folder, dtype="float32")))) == plain(tiny, ask())[0]
+
+
+def one_vector_model(folder, logits):
+    """A model whose next-token distribution is softmax(logits) whatever came before.
+
+    All embeddings are one vector, so every position has the same hidden state h, and each row
+    of the head is its logit times h / |h|².
+    """
+    from transformers import LlamaForCausalLM
+
+    make_model(folder, layers=1, max_position_embeddings=4096)
+    model = LlamaForCausalLM.from_pretrained(folder)
+    with torch.no_grad():
+        model.model.embed_tokens.weight[:] = model.model.embed_tokens.weight[5]
+        hidden = model.model(torch.tensor([[5, 6, 7]])).last_hidden_state[0, -1]
+        full = torch.full((model.config.vocab_size,), -30.0)
+        full[list(logits)] = torch.tensor(list(logits.values()))
+        model.lm_head.weight[:] = full[:, None] * hidden / hidden.square().sum()
+    model.save_pretrained(folder)
+    return ModelSpec(str(folder), dtype="float32"), full.softmax(-1)
+
+
+@pytest.mark.parametrize("how", ["plain", "prompt-lookup", "draft-model"])
+def test_sampling_keeps_the_targets_distribution(engine, tmp_path, how):
+    """1,500 independent draws. The drafter's own distribution is far off, so accepting too much would show."""
+    target, expected = one_vector_model(tmp_path / "target", {10: 2.0, 11: 1.5, 12: 1.0, 13: 0.0})
+    drafter, wrong = one_vector_model(tmp_path / "drafter", {10: 0.0, 11: 1.0, 12: 2.0, 13: 2.0})
+    assert (expected - wrong).abs().sum() / 2 > 0.4
+    decode = {
+        "plain": DecodeSpec(),
+        "prompt-lookup": DecodeSpec(speculation="prompt-lookup"),
+        "draft-model": DecodeSpec(speculation="draft-model", drafter=drafter),
+    }[how]
+    ids = ids_of(run(engine, slot(target, decode), ask(new_tokens=1500, temperature=1.0, draft_len=3)))
+    found = torch.bincount(torch.tensor(ids), minlength=len(expected)) / len(ids)
+    assert len(ids) == 1500 and (found - expected).abs().max() < 0.05
+
+
+@pytest.mark.parametrize("how", ["prompt-lookup", "draft-model"])
+def test_speculation_past_a_sliding_window_changes_no_id(engine, tmp_path, how):
+    from transformers import MistralConfig, MistralForCausalLM
+
+    tokenizer = make_tokenizer()
+    torch.manual_seed(0)
+    config = MistralConfig(
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, sliding_window=16, max_position_embeddings=256, initializer_range=0.2,
+        bos_token_id=0, eos_token_id=1,
+    )
+    MistralForCausalLM(config).save_pretrained(tmp_path / "m")
+    tokenizer.save_pretrained(tmp_path / "m")
+    model = ModelSpec(str(tmp_path / "m"), dtype="float32")
+    decode = DecodeSpec(speculation=how, drafter=model if how == "draft-model" else None)
+    prompt = ask("fox fox fox fox", new_tokens=60)
+    assert ids_of(run(engine, slot(model, decode), prompt)) == plain(model, prompt)[0]

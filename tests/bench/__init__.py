@@ -1,0 +1,1 @@
+"""Benchmarks, run by hand. Each prints ratios from one run, the two sides alternating."""

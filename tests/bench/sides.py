@@ -1,0 +1,64 @@
+"""The two sides that the benchmarks compare: the app as a process, and plain Transformers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMPT = "Why is the sky blue? Explain it to a ten-year-old."
+SLOTS = ("baseline", "kv-cache", "sdpa", "bnb-nf4", "prompt-lookup")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def serving(command: list[str], port: int) -> Iterator[tuple[str, float, float]]:
+    """Start a server; yields its URL, when it was started, and seconds until its first page was served."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "GRADIO_ANALYTICS_ENABLED": "False"}
+    )
+    url = f"http://127.0.0.1:{port}/"
+    try:
+        while not _served(url):
+            if process.poll() is not None:
+                raise SystemExit(f"{command} ended with {process.returncode}")
+            time.sleep(0.01)
+        yield url, started, time.perf_counter() - started
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def app(*flags: str) -> tuple[list[str], int]:
+    """The command that starts the app on a free port."""
+    port = free_port()
+    return [sys.executable, "app.py", "--port", str(port), *flags], port
+
+
+def _served(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def ratio(ours: list[float], theirs: list[float]) -> str:
+    """Median over median, with the spread of the pairwise ratios."""
+    pairs = sorted(a / b for a, b in zip(ours, theirs))
+    return f"{median(ours) / median(theirs):.3f}  (pairs {pairs[0]:.3f} to {pairs[-1]:.3f})"
