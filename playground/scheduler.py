@@ -64,10 +64,14 @@ class Stop:
 
 @dataclass(frozen=True)
 class Resident:
-    """Loaded weights: bytes with shared storage once, and how many modules are built on them."""
+    """Loaded weights: bytes with shared storage once, and how many modules are built on them.
+
+    `added_bytes` is what they added to the weights that were loaded before them.
+    """
 
     model: ModelSpec
     bytes: int
+    added_bytes: int
     modules: int
 
 

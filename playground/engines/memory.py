@@ -11,6 +11,8 @@ import ctypes
 import gc
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -18,6 +20,7 @@ import torch
 
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _STATUS = Path("/proc/self/status")
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
 class Device:
@@ -91,6 +94,31 @@ def release_memory() -> None:
             ctypes.CDLL(None).malloc_trim(0)
         except (OSError, AttributeError):
             pass  # not glibc: the allocator returns pages in its own time
+
+
+@contextmanager
+def returning_big_blocks() -> Iterator[None]:
+    """Inside the block, freed blocks of a megabyte and more go back to the system at once.
+
+    Loading frees many large temporaries; glibc would keep them and the peak would be a third
+    higher. Afterwards its thresholds are at the upper end of what it chooses by itself, since
+    a run allocates the same blocks again and again. See mallopt(3).
+    """
+    if _mallopt(_M_MMAP_THRESHOLD, 1 << 20):
+        try:
+            yield
+        finally:
+            _mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+            _mallopt(_M_TRIM_THRESHOLD, 64 << 20)
+    else:
+        yield
+
+
+def _mallopt(option: int, value: int) -> bool:
+    try:
+        return sys.platform == "linux" and bool(ctypes.CDLL(None).mallopt(option, value))
+    except (OSError, AttributeError):
+        return False  # not glibc
 
 
 def tensors_of(root: object) -> list[torch.Tensor]:

@@ -23,7 +23,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Genera
 from ..config import Attention, ModelSpec, describe_model
 from ..scheduler import Resident
 from . import quantize
-from .memory import Device, bytes_of, pick_device, release_memory, tensors_of
+from .memory import Device, bytes_of, pick_device, release_memory, returning_big_blocks, tensors_of
 from .options import EngineOptions
 from .progress import Report, transformers_bars
 from .refusal import Refusal
@@ -33,6 +33,7 @@ from .text import Codec
 log = logging.getLogger(__name__)
 
 RESERVE_BYTES = 256_000_000
+_PAGE_BYTES = 4096
 _LOADED_SHARE = {"none": 1.0, "bnb-int8": 0.7, "bnb-nf4": 0.6}
 
 
@@ -61,6 +62,7 @@ class Weights:
     card: Card
     pristine: Any
     bytes: int
+    added_bytes: int
     modules: dict[Hashable, Any] = field(default_factory=dict)
     users: int = 0
 
@@ -115,19 +117,22 @@ class WeightStore:
 
     def resident(self) -> tuple[Resident, ...]:
         """Loaded weights, least recently used first. Takes no lock: a page asks while a model loads."""
-        return tuple(Resident(w.spec, w.bytes, len(w.modules)) for w in list(self._weights.values()))
+        return tuple(Resident(w.spec, w.bytes, w.added_bytes, len(w.modules)) for w in list(self._weights.values()))
 
     def _load(self, spec: ModelSpec, report: Report) -> Weights:
         card = self.card(spec, report)
         self._make_room(spec, card)
         started = time.perf_counter()
         report("loading weights", None)
-        with transformers_bars("loading weights", report):
+        with transformers_bars("loading weights", report), returning_big_blocks():
             pristine = _load_pristine(spec, card)
+            for other in self._weights.values():
+                _adopt_equal_tensors(pristine, card, other)
         release_memory()
-        weights = Weights(spec, card, pristine, bytes_of(pristine))
+        before = [w.pristine for w in self._weights.values()]
+        weights = Weights(spec, card, pristine, bytes_of(pristine), bytes_of([*before, pristine]) - bytes_of(before))
         seconds = time.perf_counter() - started
-        log.info("loaded %s: %.0f MB in %.1f s", describe_model(spec), weights.bytes / 1e6, seconds)
+        log.info("loaded %s: %.0f MB in %.1f s", describe_model(spec), weights.added_bytes / 1e6, seconds)
         return weights
 
     def _make_room(self, spec: ModelSpec, card: Card) -> None:
@@ -146,7 +151,7 @@ class WeightStore:
         room = device.free_bytes() - RESERVE_BYTES
         limit = self._options.memory_limit_bytes
         if limit is not None:
-            room = min(room, limit - sum(w.bytes for w in self._weights.values()))
+            room = min(room, limit - bytes_of([w.pristine for w in self._weights.values()]))
         return room
 
     def _drop(self, weights: Weights) -> None:
@@ -220,19 +225,38 @@ def _load_pristine(spec: ModelSpec, card: Card) -> Any:
     if quantization is not None:
         quantize.check_quantized(model, spec.quantization)
         quantize.settle(model)
-    _take_out_of_file(model)
+    _bring_in(model, quantized=quantization is not None)
     return model.eval()
 
 
-def _take_out_of_file(model: torch.nn.Module) -> None:
-    """Copy what still lies in the mapped checkpoint file into memory of our own.
+def _bring_in(model: torch.nn.Module, quantized: bool) -> None:
+    """Have every CPU tensor in memory before the first run, or its numbers would include the disk.
 
-    Otherwise pages come in at first use, inside a run's numbers, and one small unquantized
-    tensor keeps the whole file resident.
+    Tensors are mapped from the checkpoint file. Read as they are, their pages are touched; after
+    quantization the few that stayed are copied, since one of them keeps the whole file resident.
     """
     for tensor in (*model.parameters(), *model.buffers()):
         if type(tensor) in (torch.nn.Parameter, torch.Tensor) and tensor.device.type == "cpu":
-            tensor.data = tensor.data.clone()
+            if quantized:
+                tensor.data = tensor.data.clone()
+            else:
+                tensor.detach().flatten()[:: _PAGE_BYTES // tensor.element_size()].sum()
+
+
+def _adopt_equal_tensors(model: Any, card: Card, other: Weights) -> None:
+    """Take over from other weights of the same checkpoint and dtype what both left unquantized.
+
+    For the built-in model in NF4 that is half of its bytes: the embedding.
+    """
+    same = (card.source.folder, card.dtype, card.device.name)
+    if same != (other.card.source.folder, other.card.dtype, other.card.device.name):
+        return
+    theirs = dict(other.pristine.named_parameters())
+    for name, tensor in model.named_parameters():
+        match = theirs.get(name)
+        plain = type(tensor) is type(match) is torch.nn.Parameter
+        if plain and (tensor.shape, tensor.dtype) == (match.shape, match.dtype):
+            tensor.data = match.data
 
 
 def _linear_widths(config: Any) -> set[int]:

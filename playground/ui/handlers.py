@@ -225,11 +225,11 @@ class Handlers:
     def _redraw(self, board: Board, words: Words) -> Updates:
         """All columns and all charts."""
         charts = {self._parts.charts[name]: figure for name, figure in draw_charts(board, words).items()}
-        return self._columns(board, words, set(board.columns)) | charts
+        return self._columns(board, words) | charts
 
-    def _columns(self, board: Board, words: Words, slots: set[str]) -> Updates:
-        drawn = draw_columns(board, words)
-        return {part: html for part, (slot, html) in zip(self._parts.columns, drawn.items()) if slot in slots}
+    def _columns(self, board: Board, words: Words, only: set[str] | None = None) -> Updates:
+        drawn = draw_columns(board, words, only)
+        return {part: drawn[slot] for part, slot in zip(self._parts.columns, board.columns) if slot in drawn}
 
     def _other_columns(self, board: Board, words: Words) -> Updates:
         """As many columns as the comparison has slots, drawn; and all charts.
@@ -237,10 +237,9 @@ class Handlers:
         Visibility is sent only when the comparison changes: Gradio mounts a newly visible
         component late, and would then show what it was first given over what came since.
         """
-        drawn = list(draw_columns(board, words).values())
-        padded = drawn + [""] * (len(self._parts.columns) - len(drawn))
-        shown = {part: gr.update(value=html, visible=bool(html)) for part, html in zip(self._parts.columns, padded)}
-        return self._redraw(board, words) | shown
+        drawn = self._redraw(board, words)
+        columns = {part: drawn.get(part, "") for part in self._parts.columns}
+        return drawn | {part: gr.update(value=html, visible=bool(html)) for part, html in columns.items()}
 
     def _panel(self, words: Words) -> Updates:
         machine = self._scheduler.engine.machine()
@@ -250,7 +249,7 @@ class Handlers:
         return {
             self._parts.machine: f"<p>{escape(words('machine'))}: {escape(line)}</p>",
             self._parts.loaded: _loaded_table(loaded, words),
-            self._parts.chosen_model: gr.update(choices=names, value=names[0] if names else None),
+            self._parts.chosen_model: gr.update(label=words("model"), choices=names, value=names[0] if names else None),
         }
 
 
@@ -259,7 +258,7 @@ def _loaded_table(loaded: Any, words: Words) -> str:
         return f"<p>{escape(words('models_none'))}</p>"
     head = "".join(f"<th>{escape(words(key))}</th>" for key in ("model", "bytes", "slots"))
     body = "".join(
-        f"<tr><td>{escape(describe_model(item.model))}</td><td>{megabytes(item.bytes)}</td><td>{item.modules}</td></tr>"
+        f"<tr><td>{escape(describe_model(item.model))}</td><td>{megabytes(item.bytes)} (+{megabytes(item.added_bytes)})</td><td>{item.modules}</td></tr>"
         for item in loaded
     )
     return f'<table class="loaded-models"><tr>{head}</tr>{body}</table>'

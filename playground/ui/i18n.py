@@ -40,7 +40,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "models": ("Loaded models", "올라와 있는 모델"),
     "models_none": ("Nothing is loaded. A slot loads its model when it first runs.", "올라온 모델이 없습니다. 슬롯이 처음 실행될 때 올라옵니다."),
     "model": ("Model", "모델"),
-    "bytes": ("Memory", "메모리"),
+    "bytes": ("Memory (added to what was loaded before)", "메모리 (먼저 올라온 것에 더해진 양)"),
     "slots": ("Slots", "슬롯"),
     "unload": ("Unload", "내리기"),
     "unload_all": ("Unload all", "모두 내리기"),

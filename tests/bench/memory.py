@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from statistics import mean
-
-import psutil
 
 from playground.config import Prompt, Settings
 from playground.engines.embedded import locate_builtin
@@ -46,7 +45,7 @@ def weights_bytes(model: object) -> int:
 
 
 def together(options: EngineOptions, slots: tuple[str, ...]) -> tuple[int, int]:
-    """Peak RSS of a new worker that runs these slots, the peak the counter showed; and bytes of weights."""
+    """Peak RSS of a new worker that loads and runs these slots; and bytes of all weights, shared ones once."""
     engine = WorkerEngine(options)
     comparison = load_presets()["five-ways"].only(list(slots))
     prompt = Prompt(PROMPT, Settings(new_tokens=64, ignore_eos=True))
@@ -54,12 +53,16 @@ def together(options: EngineOptions, slots: tuple[str, ...]) -> tuple[int, int]:
     for item in Scheduler(engine).submit(comparison, prompt, "fair", "bench").events():
         if isinstance(item.event, Failed):
             raise SystemExit(item.event.message)
-        highest = max(highest, getattr(item.event, "peak_bytes", 0) or 0)
-        if engine.pid:
-            highest = max(highest, psutil.Process(engine.pid).memory_info().rss)
-    weights = sum(item.bytes for item in engine.resident())
+        if engine.pid:  # the kernel's peak restarts with every run, so it is read at every event
+            highest = max(highest, _peak_rss(engine.pid))
+    weights = sum(item.added_bytes for item in engine.resident())
     engine.close()
     return highest, weights
+
+
+def _peak_rss(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def main() -> None:

@@ -55,6 +55,24 @@ def test_a_second_module_shares_every_tensor_and_answers_the_same(store, tiny, h
         assert eager.model.layers[0].self_attn.config is eager.config
 
 
+def test_a_quantized_copy_shares_what_stays_unquantized(store, tiny):
+    """Embeddings and norms of one checkpoint are held once, whichever was loaded first."""
+    with store.use(quantized(tiny, "bnb-nf4"), quiet) as small, store.use(tiny, quiet) as full:
+        together = bytes_of([small.pristine, full.pristine])
+        embedding = full.pristine.get_input_embeddings().weight
+        assert small.pristine.get_input_embeddings().weight.data_ptr() == embedding.data_ptr()
+        assert together <= small.bytes + full.bytes - embedding.numel() * 4
+        linear = full.pristine.model.layers[0].self_attn.q_proj.weight
+        assert torch.equal(full.module("a", "sdpa").model.layers[0].self_attn.q_proj.weight, linear)
+
+
+def test_weights_of_another_checkpoint_or_dtype_are_not_mixed(store, tiny, other):
+    with store.use(tiny, quiet) as one, store.use(other, quiet) as two:
+        assert not torch.equal(one.pristine.lm_head.weight, two.pristine.lm_head.weight)
+        with store.use(ModelSpec(tiny.model, dtype="bfloat16"), quiet) as three:
+            assert three.pristine.lm_head.weight.dtype == torch.bfloat16
+
+
 def test_bytes_count_parameters_once_even_when_tied(store, tmp_path):
     folder = make_model(tmp_path / "tied", tie_word_embeddings=True)
     with store.use(ModelSpec(folder, dtype="float32"), quiet) as loaded:
