@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt and the label of its button; `drafts_well` says whether copying from the text pays."""
+    """A prompt and the label of its button.
+
+    `drafts_well` is a measured claim about the built-in model: prompt lookup has more than a
+    quarter of its drafts accepted. The smoke test holds it to that.
+    """
 
     label: str
     text: str
@@ -41,10 +45,9 @@ new machine. Anna and Ben will show the numbers on Thursday. The team will meet 
 EXAMPLES = (
     Example("Repeat notes · drafts well", _MINUTES, True),
     Example("Edit code · drafts well", _CODE, True),
-    Example("Count in words · drafts well", "Count from one to forty in words, one number per line.", True),
     Example("Explain the sky · drafts badly", "Why is the sky blue? Explain it to a ten-year-old.", False),
     Example("Short story · drafts badly", "Write a short story about a lighthouse keeper who finds a letter.", False),
-    Example("Name ideas · drafts badly", "Suggest twelve unusual names for a small bakery and say why each fits.", False),
+    Example("List numbers · drafts badly", "List the numbers from 1 to 40, one per line.", False),
     Example("하늘 · 한국어", "하늘은 왜 파란가요? 열 살 아이에게 설명해 주세요.", False),
     Example("회의록 반복 · 한국어", "다음 글을 그대로 다시 써 주세요: 우리는 월요일에 만났습니다. 우리는 금요일에 새 화면을 내기로 했습니다.", True),
 )

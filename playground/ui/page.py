@@ -61,7 +61,7 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
             parts.say(parts.preset, label="preset")
             parts.say(parts.mode, label="mode", info="mode_info")
         with gr.Column(scale=5, min_width=420):
-            parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=EXAMPLES[3].text)
+            parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=next(e.text for e in EXAMPLES if not e.drafts_well))
             parts.say(parts.prompt, label="prompt", placeholder="prompt_hint")
             parts.examples = gr.Dataset(
                 components=[parts.prompt],

@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 from playground.engines.scripted import ScriptedEngine
 from tests.scripted_app import launch
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 ENDED = "[...document.querySelectorAll('.slot')].every(s => ['done', 'failed', 'stopped'].includes(s.dataset.phase))"
 
 
@@ -41,7 +41,8 @@ def open_page(chromium):
         page.set_default_timeout(PATIENCE_MS)
         page.outside = []
         page.on("request", lambda r: page.outside.append(r.url) if not r.url.startswith((url, "data:", "blob:")) else None)
-        page.goto(url + query)
+        with page.expect_response(lambda answer: "gradio_api/run/" in answer.url):  # the page's first answer
+            page.goto(url + query)
         page.wait_for_selector(".slot")
         return page
 

@@ -179,8 +179,8 @@ def test_language_changes_everything_results_included(open_page):
 
 def test_an_example_fills_the_prompt(open_page):
     page = open_page(echo)
-    page.click("#examples button:has-text('Count in words')")
-    page.wait_for_function("document.querySelector('#prompt textarea').value.startsWith('Count from one')")
+    page.click("#examples button:has-text('Repeat notes')")
+    page.wait_for_function("document.querySelector('#prompt textarea').value.startsWith('Repeat the following')")
 
 
 def test_charts_are_redrawn_when_a_number_changes_not_for_every_token(open_page):

