@@ -108,7 +108,9 @@ class Board:
 
 
 def _column_json(column: Column, speedup: Speedup | None) -> dict[str, Any]:
-    failure = column.failure
+    failure, run = column.failure, column.run
+    if not column.ended:
+        run = dataclasses.replace(run, itl_s=None)  # grows with every id; sent once, at the end
     return {
         "name": column.slot.name,
         "phase": column.phase,
@@ -116,7 +118,7 @@ def _column_json(column: Column, speedup: Speedup | None) -> dict[str, Any]:
         "text": column.text,
         "error": failure.message if failure else None,
         "hint": failure.hint if failure else None,
-        "metrics": dataclasses.asdict(column.run),
+        "metrics": dataclasses.asdict(run),
         "speedup": speedup.value if speedup else None,
         "speedup_reason": REASONS[speedup.reason].format(*speedup.details) if speedup and speedup.reason else None,
     }

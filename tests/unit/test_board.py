@@ -112,6 +112,7 @@ def test_api_state_is_plain_json_with_every_slot():
     play(target, "q", [Failed("no", "do this")])
     state = json.loads(json.dumps(target.as_json(), allow_nan=False))
     assert state["slots"]["a"]["text"] == "hello" and state["slots"]["a"]["metrics"]["new_tokens"] == 5
+    assert len(state["slots"]["a"]["metrics"]["itl_s"]) == 4, "raw gaps, once the run has ended"
     assert state["slots"]["b"] | {"phase": "queued", "queue_position": 1} == state["slots"]["b"]
     assert state["slots"]["q"]["error"] == "no" and state["slots"]["q"]["hint"] == "do this"
     assert state["slots"]["b"]["speedup"] is None and state["slots"]["b"]["speedup_reason"]
