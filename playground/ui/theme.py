@@ -51,7 +51,7 @@ CSS = """
 .slot progress { width: 100%; height: 6px; accent-color: var(--slot); }
 .slot .answer { display: flex; flex-direction: column-reverse; flex: none; box-sizing: border-box; height: 15rem; overflow-y: auto; padding: 8px;
   border-radius: 4px; background: var(--background-fill-secondary); }
-.slot .answer .text { margin-bottom: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.92rem; line-height: 1.45; }
+.slot .answer .text { margin-bottom: auto !important; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.92rem; line-height: 1.45; }
 .slot .failure { padding: 8px; border-left: 3px solid #d55e00; background: var(--background-fill-secondary); font-size: 0.85rem; overflow-wrap: anywhere; }
 .slot .failure p { margin: 4px 0 0; }
 .slot .numbers { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
