@@ -7,7 +7,6 @@ runs that were on it fail with the reason and the next run starts a new one.
 
 from __future__ import annotations
 
-import logging
 import os
 import queue
 import signal
@@ -26,8 +25,6 @@ from ..events import Done, Event, Failed, Loading
 from ..scheduler import Resident, Stop
 from .options import EngineOptions
 from .refusal import Refusal
-
-log = logging.getLogger(__name__)
 
 START_PATIENCE_S = 120
 _ROOT = Path(__file__).resolve().parent.parent.parent

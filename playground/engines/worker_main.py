@@ -6,7 +6,6 @@ Run as `python -m playground.engines.worker_main ADDRESS` with the key on standa
 from __future__ import annotations
 
 import ast
-import logging
 import os
 import queue
 import sys
@@ -22,8 +21,6 @@ from .options import EngineOptions
 from .quiet import quieten, set_up_logging
 from .refusal import Refusal
 
-log = logging.getLogger(__name__)
-
 BATCH_S = 0.15
 
 
@@ -33,6 +30,7 @@ class _Outbox:
     def __init__(self, pipe: Connection):
         self._pipe = pipe
         self._lock = threading.Lock()
+        self._sending = threading.Lock()
         self._waiting: list[tuple[int | str, Any]] = []
         self._some = threading.Event()
         threading.Thread(target=self._deliver, daemon=True, name="outbox").start()
@@ -54,8 +52,9 @@ class _Outbox:
             self._send()
 
     def _send(self) -> None:
-        with self._lock:
-            batch, self._waiting = self._waiting, []
+        with self._sending:  # keeps batches in order, and a run that puts does not wait for the pipe
+            with self._lock:
+                batch, self._waiting = self._waiting, []
             try:
                 if batch:
                     self._pipe.send(batch)
