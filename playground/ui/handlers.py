@@ -61,15 +61,15 @@ class Handlers:
             comparison = find_preset(self._presets, wanted)
         except ConfigError as error:
             comparison, problem = self._presets[self._first_preset], draw_notice(str(error))
-        # Someone may press Compare before this first answer arrives: what they look at then stays.
-        view = self._views.setdefault(request.session_hash, _View(Board(comparison), words))
-        view.words, board, comparison = words, view.board, view.board.comparison
+        board = Board(comparison)
+        self._views[request.session_hash] = _View(board, words)
         draw = self._redraw if comparison.id == self._first_preset else self._other_columns
         updates = self._texts(words) | self._preset_updates(comparison, words) | draw(board, words)
         updates |= self._panel(words)
         updates[self._parts.preset] = self._preset_choices(words, comparison.id)
         updates[self._parts.language] = words.language
         updates[self._parts.notice] = problem
+        updates[self._parts.compare] = gr.update(value=words("compare"), interactive=True)
         return updates
 
     def close_page(self, request: gr.Request) -> None:

@@ -72,7 +72,8 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
             parts.say(parts.examples, label="examples")
     parts.description = gr.HTML(draw_description(presets[first_preset], parts.words), elem_id="description")
     with gr.Row():
-        parts.compare = gr.Button(variant="primary", elem_id="compare", scale=4)
+        # Off until the page's first answer: that one draws an idle board, and could arrive after a run's first updates.
+        parts.compare = gr.Button(variant="primary", interactive=False, elem_id="compare", scale=4)
         parts.stop = gr.Button(variant="stop", elem_id="stop", interactive=False, scale=1)
         parts.say(parts.compare, value="compare")
         parts.say(parts.stop, value="stop")

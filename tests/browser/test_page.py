@@ -65,11 +65,24 @@ def test_closing_the_tab_stops_the_run(open_page):
     page.wait_for_selector(".slot[data-phase=answering]")
     other = page.context.new_page()
     other.goto(page.url)
-    other.wait_for_selector(".slot")
     other.click("#compare")
     other.wait_for_function("document.body.textContent.includes('comparison(s) ahead')", timeout=60_000)
     page.close()
     other.wait_for_selector(".slot[data-phase=answering]", timeout=60_000)
+
+
+def test_compare_can_be_pressed_once_the_pages_first_answer_is_here(open_page):
+    """That answer draws an idle board; were it to come after a run's first updates, a waiting run would look idle."""
+    page = open_page(echo)
+    slow, held = page.context.new_page(), []
+    slow.route("**/gradio_api/run/**", held.append)
+    slow.goto(page.url)
+    slow.wait_for_selector(".slot")
+    assert slow.is_disabled("#compare")
+    held[0].continue_()
+    compare(slow)
+    wait_until_ended(slow)
+    assert phases(slow) == ["done"] * 5
 
 
 def test_an_error_shows_in_its_column_and_nowhere_else(open_page):
