@@ -8,7 +8,7 @@ import os
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-from playground.config import ConfigError
+from playground.checks import ConfigError
 from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.quiet import quieten, set_up_logging
 from playground.engines.worker import WorkerEngine

@@ -11,29 +11,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-Dtype = Literal["auto", "float32", "bfloat16", "float16"]
-Quantization = Literal["none", "bnb-int8", "bnb-nf4"]
+from .checks import ConfigError, checked_choice, checked_text, shown
+from .quantization import Dtype, Quantization
+
 Attention = Literal["eager", "sdpa"]
 Cache = Literal["none", "dynamic"]
 Speculation = Literal["none", "prompt-lookup", "draft-model"]
 Mode = Literal["fair", "race"]
 
 MAX_SLOTS = 8
-MAX_PROMPT_CHARS = 200_000
 BUILTIN = "builtin"
-
-
-class ConfigError(ValueError):
-    """A request that cannot be carried out: says what was given, what is allowed, what to do.
-
-    `field` names the setting at fault, as the page, the API and the presets call it.
-    """
-
-    def __init__(self, field: str, problem: str):
-        super().__init__(f"{field}: {problem}")
-        self.field = field
 
 
 @dataclass(frozen=True)
@@ -43,7 +32,7 @@ class ModelSpec:
     model: str
     revision: str | None = None
     dtype: Dtype = "auto"
-    quantization: Quantization = "none"
+    quantization: Quantization = Quantization()
     device: str = "auto"
 
 
@@ -104,7 +93,7 @@ def _choices(slot: SlotSpec) -> list[tuple[str, str]]:
 
 def describe_model(spec: ModelSpec) -> str:
     """One line for people: the model and whatever is not its default."""
-    extras = [spec.revision, *(v for v in (spec.dtype, spec.quantization) if v not in ("auto", "none"))]
+    extras = [spec.revision, *(v for v in (spec.dtype, str(spec.quantization)) if v not in ("auto", "none"))]
     return " ".join([spec.model, *(e for e in extras if e)])
 
 
@@ -145,13 +134,13 @@ def checked_settings(given: Any, base: Settings = Settings()) -> Settings:
     Takes what a browser, a URL or an API client sent; raises ConfigError naming the field.
     """
     if not isinstance(given, dict):
-        raise ConfigError("settings", f"got {_shown(given)}; give an object of settings.")
+        raise ConfigError("settings", f"got {shown(given)}; give an object of settings.")
     known = {f.name: f for f in dataclasses.fields(Settings)}
     values = {}
     for name, value in given.items():
         if name not in known:
             raise ConfigError(
-                "settings", f"unknown setting {_shown(name)}; allowed: {', '.join(known)}."
+                "settings", f"unknown setting {shown(name)}; allowed: {', '.join(known)}."
             )
         values[name] = _checked(name, value, getattr(Settings(), name))
     return dataclasses.replace(base, **values)
@@ -160,7 +149,7 @@ def checked_settings(given: Any, base: Settings = Settings()) -> Settings:
 def _checked(name: str, value: Any, default: Any) -> Any:
     if isinstance(default, bool):
         if not isinstance(value, bool):
-            raise ConfigError(name, f"got {_shown(value)}; give true or false.")
+            raise ConfigError(name, f"got {shown(value)}; give true or false.")
         return value
     if isinstance(default, str):
         return checked_text(name, value)
@@ -169,41 +158,13 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     kind = "a whole number" if whole else "a number"
     allowed = f"give {kind} from {limits.low:g} to {limits.high:.10g}."
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(name, f"got {_shown(value)}; {allowed}")
+        raise ConfigError(name, f"got {shown(value)}; {allowed}")
     # Compared before any conversion: an int too large for a float must not raise elsewhere.
     if value != value or not limits.low <= value <= limits.high:
-        raise ConfigError(name, f"got {_shown(value)}; {allowed}")
+        raise ConfigError(name, f"got {shown(value)}; {allowed}")
     if whole and not (isinstance(value, int) or math.floor(value) == value):
-        raise ConfigError(name, f"got {_shown(value)}; {allowed}")
+        raise ConfigError(name, f"got {shown(value)}; {allowed}")
     return int(value) if whole else float(value)
-
-
-def checked_text(name: str, value: Any) -> str:
-    """A string of at most MAX_PROMPT_CHARS that can be encoded as UTF-8."""
-    if not isinstance(value, str):
-        raise ConfigError(name, f"got {_shown(value)}; give text.")
-    if len(value) > MAX_PROMPT_CHARS:
-        raise ConfigError(
-            name, f"got {len(value):,} characters; at most {MAX_PROMPT_CHARS:,} are taken. Shorten it."
-        )
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ConfigError(name, "contains half of a surrogate pair; give valid Unicode text.") from None
-    return value
-
-
-def checked_choice(name: str, value: Any, choices: Any) -> Any:
-    """`value` if it is one of a Literal's choices, else ConfigError listing them."""
-    allowed = get_args(choices) or tuple(choices)
-    if not isinstance(value, str) or value not in allowed:
-        raise ConfigError(name, f"got {_shown(value)}; allowed: {', '.join(allowed)}.")
-    return value
-
-
-def _shown(value: Any) -> str:
-    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @dataclass(frozen=True)
@@ -264,7 +225,7 @@ class Comparison:
         """The comparison restricted to some slots, in their order; unknown ids raise ConfigError."""
         ids = [slot.id for slot in self.slots]
         if not isinstance(slot_ids, (list, tuple)) or not slot_ids:
-            raise ConfigError("slots", f"got {_shown(slot_ids)}; give a list of: {', '.join(ids)}.")
+            raise ConfigError("slots", f"got {shown(slot_ids)}; give a list of: {', '.join(ids)}.")
         for wanted in slot_ids:
             checked_choice("slots", wanted, ids)
         kept = tuple(slot for slot in self.slots if slot.id in slot_ids)

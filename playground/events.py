@@ -34,6 +34,8 @@ class Ready:
 
     `load_s` is what this slot waited for them, near 0 where another had loaded them;
     `source` says where they came from; `drafter_bytes` is 0 for a drafter that is its target.
+    `quantized_layers` counts the layers that really are, None without quantization; `notes`
+    say what a user should know of these weights.
     """
 
     load_s: float
@@ -42,6 +44,8 @@ class Ready:
     dtype: str
     device: str
     source: str
+    quantized_layers: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ class RunMetrics:
     dtype: str | None = None
     device: str | None = None
     source: str | None = None
+    quantized_layers: int | None = None
+    notes: tuple[str, ...] = ()
     finish: str | None = None
 
 
@@ -88,6 +90,8 @@ def _loading(events: tuple[Event, ...]) -> dict:
                     "dtype": event.dtype,
                     "device": event.device,
                     "source": event.source,
+                    "quantized_layers": event.quantized_layers,
+                    "notes": event.notes,
                 }
             case WarmedUp(seconds):
                 numbers["warmup_s"] = seconds

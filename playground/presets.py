@@ -12,21 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from .config import (
-    Comparison,
-    ConfigError,
-    DecodeSpec,
-    ModelSpec,
-    SlotSpec,
-    checked_choice,
-    checked_settings,
-)
+from .checks import ConfigError, checked_choice
+from .config import Comparison, DecodeSpec, ModelSpec, SlotSpec, checked_settings
+from .quantization import Quantization
 
 PRESETS_FOLDER = Path(__file__).resolve().parent.parent / "presets"
 DEFAULT_PRESET = "five-ways"
 
 _MODEL_KEYS = tuple(f.name for f in dataclasses.fields(ModelSpec))
 _DECODE_KEYS = tuple(f.name for f in dataclasses.fields(DecodeSpec))
+_QUANTIZATION_KEYS = tuple(f.name for f in dataclasses.fields(Quantization))
 _BASE_KEYS = _MODEL_KEYS + _DECODE_KEYS
 _SLOT_KEYS = ("id", "name", *_BASE_KEYS)
 _TEXT_KEYS = ("title", "title_ko", "description", "description_ko")
@@ -89,6 +84,7 @@ def _slot(where: str, base: dict[str, Any], row: dict[str, Any]) -> SlotSpec:
     model = {k: merged[k] for k in _MODEL_KEYS if k in merged}
     if "drafter" in decode:
         decode["drafter"] = _drafter(f"{where}.drafter", decode["drafter"], model)
+    _read_quantization(where, model)
     return SlotSpec(
         id=_text(f"{where}.id", row["id"]),
         name=_text(f"{where}.name", row.get("name", row["id"])),
@@ -102,7 +98,23 @@ def _drafter(where: str, given: Any, target: dict[str, Any]) -> ModelSpec:
     row = {"model": given} if isinstance(given, str) else _table(where, given)
     _check_keys(where, row, _MODEL_KEYS)
     follows = {k: target[k] for k in ("dtype", "device") if k in target}
-    return _spec(where, ModelSpec, {**follows, **row})
+    merged = {**follows, **row}
+    _read_quantization(where, merged)
+    return _spec(where, ModelSpec, merged)
+
+
+def _read_quantization(where: str, model: dict[str, Any]) -> None:
+    """Replace a quantization given as a method's name, or as a table with options, by a Quantization."""
+    if "quantization" not in model:
+        return
+    given = model["quantization"]
+    where = f"{where}.quantization"
+    row = {"method": given} if isinstance(given, str) else _table(where, given)
+    _check_keys(where, row, _QUANTIZATION_KEYS)
+    try:
+        model["quantization"] = Quantization(**row)
+    except ConfigError as error:
+        raise ConfigError(f"{where}.{error.field}", _problem(error)) from None
 
 
 def _spec(where: str, kind: type, values: dict[str, Any]) -> Any:
@@ -110,7 +122,7 @@ def _spec(where: str, kind: type, values: dict[str, Any]) -> Any:
     if kind is ModelSpec and not values.get("model"):
         raise ConfigError(f"{where}.model", 'is missing; give "builtin", a hub id or a folder.')
     for key, value in values.items():
-        if key == "drafter":
+        if key in ("drafter", "quantization"):
             continue
         if getattr(hints[key], "__args__", None) and type(None) not in hints[key].__args__:
             checked_choice(f"{where}.{key}", value, hints[key])

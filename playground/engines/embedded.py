@@ -21,8 +21,7 @@ import threading
 import zipfile
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
+from .kept import make_once
 from .options import EngineOptions
 from .progress import Report, reporting_bar, transformers_bars
 from .refusal import Refusal
@@ -46,8 +45,7 @@ def locate_builtin(options: EngineOptions, report: Report) -> tuple[Path, str]:
     if options.builtin_folder:
         return _given_folder(Path(options.builtin_folder).expanduser())
     copy = Path(options.cache_folder) / _COPY
-    if not _is_complete(copy):
-        _convert_once(copy, options, report)
+    make_once(copy, _RECORD, NEEDED_BYTES, lambda partial: _make(partial, options, report), report)
     return copy, json.loads((copy / _RECORD).read_text())["origin"]
 
 
@@ -60,47 +58,9 @@ def _given_folder(folder: Path) -> tuple[Path, str]:
     return folder, f"folder {folder}"
 
 
-def _is_complete(copy: Path) -> bool:
-    return (copy / _RECORD).is_file()
-
-
-def _convert_once(copy: Path, options: EngineOptions, report: Report) -> None:
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(copy.parent / f"{_COPY}.lock")
-    while True:
-        try:
-            with lock.acquire(timeout=1.0):
-                if not _is_complete(copy):
-                    _replace_with_new(copy, options, report)
-                return
-        except Timeout:
-            report("another process is preparing the built-in model", None)
-
-
-def _replace_with_new(copy: Path, options: EngineOptions, report: Report) -> None:
-    """Build the copy beside its place and rename it there. Called with the lock held."""
-    for leftover in copy.parent.glob(f"{_COPY}.partial*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    shutil.rmtree(copy, ignore_errors=True)
-    _check_space(copy.parent)
-    partial = copy.parent / f"{_COPY}.partial-{os.getpid()}"
-    try:
-        origin = _build(partial, options, report)
-        (partial / _RECORD).write_text(json.dumps({"origin": origin, "model": HUB_ID, "dtype": "bfloat16"}, indent=1))
-        _flush(partial)
-        partial.rename(copy)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _check_space(folder: Path) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < NEEDED_BYTES:
-        raise Refusal(
-            f"The built-in model needs {NEEDED_BYTES / 1e6:.0f} MB of disk while it is prepared; "
-            f"{folder} has {free / 1e6:.0f} MB.",
-            "Free some space, or choose another folder with --cache.",
-        )
+def _make(partial: Path, options: EngineOptions, report: Report) -> None:
+    origin = _build(partial, options, report)
+    (partial / _RECORD).write_text(json.dumps({"origin": origin, "model": HUB_ID, "dtype": "bfloat16"}, indent=1))
 
 
 def _build(partial: Path, options: EngineOptions, report: Report) -> str:
@@ -223,9 +183,3 @@ def _forget_gguf(model: object) -> None:
     for owner, name in ((model.config, "quantization_config"), (model, "hf_quantizer"), (model, "is_quantized")):
         if name in vars(owner):
             delattr(owner, name)
-
-
-def _flush(folder: Path) -> None:
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())

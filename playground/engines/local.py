@@ -175,6 +175,8 @@ def _ready_event(slot: _Slot, drafting: Weights | None, load_s: float) -> Ready:
         dtype=str(slot.card.dtype).removeprefix("torch."),
         device=slot.card.device.name,
         source=slot.card.source.origin,
+        quantized_layers=slot.weights.quantized_layers,
+        notes=slot.weights.notes,
     )
 
 

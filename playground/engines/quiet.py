@@ -6,11 +6,14 @@ Errors still get through.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import os
+import sys
 import warnings
 
-_CHATTY = ("bitsandbytes", "torchao", "torch.utils._pytree", "accelerate", "filelock")
+_CHATTY = ("bitsandbytes", "torchao", "torch.utils._pytree", "accelerate", "filelock", "optimum", "kernels")
 
 
 def quieten() -> None:
@@ -29,3 +32,15 @@ def set_up_logging() -> None:
     for name in ("httpx", "httpcore", "huggingface_hub"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+
+
+def before_import(package: str) -> None:
+    """What must be done before a noisy package is imported: gptqmodel prints a banner at INFO."""
+    if package != "gptqmodel" or package in sys.modules:
+        return
+    try:
+        from logbar import LogBar
+    except ImportError:
+        return
+    with contextlib.redirect_stdout(io.StringIO()):
+        LogBar.shared().setLevel("ERROR")

@@ -41,6 +41,11 @@ class Codec:
                 return self._tokenizer(prompt.text, return_tensors="pt")["input_ids"]
             return self._templated(prompt)
 
+    def plain_ids(self, text: str) -> list[int]:
+        """The ids of a text without a template."""
+        with self._lock:
+            return self._tokenizer(text, verbose=False)["input_ids"]
+
     def _templated(self, prompt: Prompt) -> Any:
         if not self._tokenizer.chat_template:
             raise Refusal(

@@ -8,6 +8,7 @@ eager and SDPA slots run at the same time on one set of weights.
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import threading
 import time
@@ -19,10 +20,13 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+from transformers.pytorch_utils import Conv1D
 
 from ..config import Attention, ModelSpec, describe_model
+from ..quantization import QuantizationMethod
 from ..scheduler import Resident
-from . import quantize
+from . import gptq, quantize
+from .calibration import read_calibration, samples
 from .memory import Device, bytes_of, pick_device, release_memory, returning_big_blocks, tensors_of
 from .options import EngineOptions
 from .progress import Report, transformers_bars
@@ -34,12 +38,16 @@ log = logging.getLogger(__name__)
 
 RESERVE_BYTES = 256_000_000
 _PAGE_BYTES = 4096
-_LOADED_SHARE = {"none": 1.0, "bnb-int8": 0.7, "bnb-nf4": 0.6}
+_OLD_GPTQ_CONFIG = "quantize_config.json"
 
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a model before its weights are read."""
+    """What is known of a model before its weights are read.
+
+    `stored` names the quantization that the checkpoint itself came with, for people; empty for
+    none. `stored_method` is the method that loads that kind, None for one that we do not know.
+    """
 
     source: Source
     config: Any
@@ -47,6 +55,8 @@ class Card:
     dtype: torch.dtype
     device: Device
     eos_ids: tuple[int, ...]
+    stored: str = ""
+    stored_method: QuantizationMethod | None = None
 
     @property
     def context(self) -> int | None:
@@ -56,13 +66,18 @@ class Card:
 
 @dataclass
 class Weights:
-    """Loaded weights: the pristine module (never run) and the modules of the slots."""
+    """Loaded weights: the pristine module (never run) and the modules of the slots.
+
+    `quantized_layers` is None for weights that are not quantized; `notes` are for people.
+    """
 
     spec: ModelSpec
     card: Card
     pristine: Any
     bytes: int
     added_bytes: int
+    quantized_layers: int | None
+    notes: tuple[str, ...]
     modules: dict[Hashable, Any] = field(default_factory=dict)
     users: int = 0
 
@@ -125,12 +140,14 @@ class WeightStore:
         started = time.perf_counter()
         report("loading weights", None)
         with transformers_bars("loading weights", report), returning_big_blocks():
-            pristine = _load_pristine(spec, card)
+            pristine, layers, notes = _load_pristine(spec, card, self._options, report)
             for other in self._weights.values():
-                _adopt_equal_tensors(pristine, card, other)
+                if other.card.device.name == card.device.name:
+                    _adopt_equal_tensors(pristine, other.pristine)
         release_memory()
         before = [w.pristine for w in self._weights.values()]
-        weights = Weights(spec, card, pristine, bytes_of(pristine), bytes_of([*before, pristine]) - bytes_of(before))
+        added = bytes_of([*before, pristine]) - bytes_of(before)
+        weights = Weights(spec, card, pristine, bytes_of(pristine), added, layers, notes)
         seconds = time.perf_counter() - started
         log.info("loaded %s: %.0f MB in %.1f s", describe_model(spec), weights.added_bytes / 1e6, seconds)
         return weights
@@ -171,13 +188,26 @@ def _read_card(spec: ModelSpec, options: EngineOptions, report: Report) -> Card:
         raise Refusal(
             f"model: {spec.model} cannot be read: {error}", "Give a causal language model that Transformers knows."
         ) from error
-    return Card(source, config, Codec(tokenizer), _dtype(spec, config, device), device, _eos_ids(source.folder, tokenizer))
+    _read_old_gptq_config(config, source.folder)
+    method, name = quantize.stored_method(config)
+    if name and not spec.quantization.is_none:
+        raise Refusal(
+            f"quantization: {spec.model} is stored as {name} and cannot be quantized again to {spec.quantization}.",
+            'Leave quantization at "none" to run it as it is stored, or give the unquantized model.',
+        )
+    dtype = dtype_for(config, device) if spec.dtype == "auto" else getattr(torch, spec.dtype)
+    return Card(source, config, Codec(tokenizer), dtype, device, _eos_ids(source.folder, tokenizer), name, method)
 
 
-def _dtype(spec: ModelSpec, config: Any, device: Device) -> torch.dtype:
-    """The asked dtype; "auto" follows the checkpoint, but never float16 on a CPU, where it crawls."""
-    if spec.dtype != "auto":
-        return getattr(torch, spec.dtype)
+def _read_old_gptq_config(config: Any, folder: Path) -> None:
+    """Early AutoGPTQ wrote the quantization beside config.json only, where Transformers does not look."""
+    path = folder / _OLD_GPTQ_CONFIG
+    if getattr(config, "quantization_config", None) is None and path.is_file():
+        config.quantization_config = {**json.loads(path.read_text(encoding="utf-8")), "quant_method": "gptq"}
+
+
+def dtype_for(config: Any, device: Device) -> torch.dtype:
+    """What "auto" means: the checkpoint's dtype, but never float16 on a CPU, where it crawls."""
     stored = getattr(config, "dtype", None) or torch.bfloat16
     stored = getattr(torch, stored) if isinstance(stored, str) else stored
     if stored == torch.float16 and not device.is_cuda:
@@ -197,20 +227,47 @@ def _eos_ids(folder: Path, tokenizer: Any) -> tuple[int, ...]:
 
 def _predicted_bytes(spec: ModelSpec, folder: Path) -> int:
     stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    return int(stored * _LOADED_SHARE[spec.quantization])
+    return int(stored * (1.0 if spec.quantization.is_none else quantize.METHODS[spec.quantization.method].loaded_share))
 
 
-def _load_pristine(spec: ModelSpec, card: Card) -> Any:
-    quantization = None
-    if spec.quantization != "none":
-        widths = _linear_widths(card.config)
-        quantization = quantize.config_for(spec.quantization, card.dtype, widths, on_cpu=not card.device.is_cuda)
+def _load_pristine(
+    spec: ModelSpec, card: Card, options: EngineOptions, report: Report
+) -> tuple[Any, int | None, tuple[str, ...]]:
+    """The loaded module, how many of its layers are quantized, and notes for people. Raises Refusal."""
+    quantization, device = spec.quantization, card.device
+    method = card.stored_method if quantization.is_none else quantization.method
+    if not quantization.is_none:
+        quantize.check(quantization, input_widths(card.config, quantization.method), device)
+    elif method and (reason := quantize.unavailable(method, device)):
+        raise reason
+    folder, config = card.source.folder, copy.deepcopy(card.config)
+    notes = [card.stored, quantize.slow_dtype(method, card.dtype, device)]
+    if quantization.method == "gptq":
+        dtype = str(card.dtype).removeprefix("torch.")
+        folder, config = gptq.quantized_folder(card.source, spec, dtype, device.name, options, report), None
+    notes.append(gptq.describe_record(gptq.read_record(folder)))
+    report("loading weights", None)
+    model = _from_pretrained(spec, card, folder, config)
+    if quantization.method == "torchao-int8-static":
+        text = read_calibration(quantization.calibration).text
+        quantize.make_static_int8(model, samples(card.codec.plain_ids(text)), report)
+    layers = quantize.check_quantized(model, method) if method else None
+    model.eval()
+    if method:
+        quantize.settle(model, card.dtype)
+    _bring_in(model, quantized=method is not None)
+    return model, layers, tuple(filter(None, notes))
+
+
+def _from_pretrained(spec: ModelSpec, card: Card, folder: Path, config: Any) -> Any:
+    """Read a checkpoint, quantizing on the way where the method does that. `config` None: as the folder has it."""
     placement = {"device_map": {"": card.device.name}} if card.device.is_cuda else {}
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            card.source.folder,
+        return AutoModelForCausalLM.from_pretrained(
+            folder,
+            config=config,
             dtype=card.dtype,
-            quantization_config=quantization,
+            quantization_config=quantize.config_for(spec.quantization, card.dtype, card.device),
             use_safetensors=True,
             trust_remote_code=False,
             local_files_only=True,
@@ -219,14 +276,11 @@ def _load_pristine(spec: ModelSpec, card: Card) -> Any:
     except torch.OutOfMemoryError as error:
         raise Refusal(f"model: {card.device.name} has too little memory for {describe_model(spec)}.",
                       "Unload other models, or choose a quantized slot.") from error
+    except ImportError as error:
+        raise Refusal(f"model: {spec.model} needs a package that is missing: {error}", quantize.INSTALL) from error
     except (OSError, ValueError) as error:
         raise Refusal(f"model: {spec.model} cannot be loaded: {error}",
                       "The folder needs safetensors of a causal language model.") from error
-    if quantization is not None:
-        quantize.check_quantized(model, spec.quantization)
-        quantize.settle(model)
-    _bring_in(model, quantized=quantization is not None)
-    return model.eval()
 
 
 def _bring_in(model: torch.nn.Module, quantized: bool) -> None:
@@ -243,28 +297,30 @@ def _bring_in(model: torch.nn.Module, quantized: bool) -> None:
                 tensor.detach().flatten()[:: _PAGE_BYTES // tensor.element_size()].sum()
 
 
-def _adopt_equal_tensors(model: Any, card: Card, other: Weights) -> None:
-    """Take over from other weights of the same checkpoint and dtype what both left unquantized.
+def _adopt_equal_tensors(model: Any, other: Any) -> None:
+    """Take over from other weights on the same device what both left unquantized and equal.
 
-    For the built-in model in NF4 that is half of its bytes: the embedding.
+    For the built-in model in NF4 that is half of its bytes: the embedding. Compared by content,
+    since a GPTQ checkpoint made here lies in a folder of its own.
     """
-    same = (card.source.folder, card.dtype, card.device.name)
-    if same != (other.card.source.folder, other.card.dtype, other.card.device.name):
-        return
-    theirs = dict(other.pristine.named_parameters())
+    theirs = dict(other.named_parameters())
     for name, tensor in model.named_parameters():
         match = theirs.get(name)
         plain = type(tensor) is type(match) is torch.nn.Parameter
-        if plain and (tensor.shape, tensor.dtype) == (match.shape, match.dtype):
+        if plain and (tensor.shape, tensor.dtype) == (match.shape, match.dtype) and torch.equal(tensor, match):
             tensor.data = match.data
 
 
-def _linear_widths(config: Any) -> set[int]:
-    """Input widths of the layers that would be quantized, from a model built without memory."""
+def input_widths(config: Any, method: QuantizationMethod = "gptq") -> set[int]:
+    """Input widths of the layers that a method would quantize, from a model built without memory."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(copy.deepcopy(config))
     head = model.get_output_embeddings()
-    return {m.in_features for m in model.modules() if isinstance(m, torch.nn.Linear) and m is not head}
+    layers = [m for m in model.modules() if m is not head]
+    widths = {m.in_features for m in layers if isinstance(m, torch.nn.Linear)}
+    if quantize.METHODS[method].takes_conv1d:
+        widths |= {m.weight.shape[0] for m in layers if isinstance(m, Conv1D)}
+    return widths
 
 
 def _sharing_copy(pristine: Any, attention: Attention) -> Any:

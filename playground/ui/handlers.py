@@ -11,16 +11,8 @@ from typing import Any
 import gradio as gr
 
 from ..board import Board
-from ..config import (
-    Comparison,
-    ConfigError,
-    Mode,
-    Prompt,
-    checked_choice,
-    checked_prompt,
-    checked_settings,
-    describe_model,
-)
+from ..checks import ConfigError, checked_choice
+from ..config import Comparison, Mode, Prompt, checked_prompt, checked_settings, describe_model
 from ..presets import find_preset
 from ..scheduler import EngineError, Job, Scheduler
 from .columns import megabytes

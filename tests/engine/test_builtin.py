@@ -18,6 +18,7 @@ from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.refusal import Refusal, Stopped
 from playground.events import Done, Failed, Loading
 from playground.metrics import measure, text_of
+from playground.quantization import Quantization
 from playground.scheduler import Stop
 from playground.ui.examples import EXAMPLES
 
@@ -181,7 +182,7 @@ def real():
 
 
 def answer(engine, decode=DecodeSpec(), quantization="none", **settings):
-    slot = SlotSpec("s", "s", ModelSpec("builtin", quantization=quantization), decode)
+    slot = SlotSpec("s", "s", ModelSpec("builtin", quantization=Quantization(quantization)), decode)
     return run(engine, slot, ask("What is the capital of France?", **{"new_tokens": 16, **settings}))
 
 

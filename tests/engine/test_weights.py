@@ -17,6 +17,7 @@ from playground.engines.quantize import count_quantized
 from playground.engines.refusal import Refusal
 from playground.engines.weights import WeightStore
 from playground.events import Failed
+from playground.quantization import Quantization
 from playground.scheduler import Stop
 
 from .conftest import ask, ids_of, make_model, measure, run
@@ -38,7 +39,7 @@ def slot(model, decode=DecodeSpec(), name="s"):
 
 
 def quantized(model, how):
-    return ModelSpec(model.model, dtype=model.dtype, quantization=how)
+    return ModelSpec(model.model, dtype=model.dtype, quantization=Quantization(how))
 
 
 @pytest.mark.parametrize("how", ["none", "bnb-int8", "bnb-nf4"])
@@ -85,7 +86,7 @@ def test_bytes_count_parameters_once_even_when_tied(store, tmp_path):
 def test_nf4_bytes_include_the_quantization_state(store, tmp_path):
     """Per linear weight: half a byte each, an 8-bit scale per 64, and the scales' own scales."""
     folder = make_model(tmp_path / "m", width=256, layers=1)
-    with store.use(ModelSpec(folder, dtype="float32", quantization="bnb-nf4"), quiet) as loaded:
+    with store.use(ModelSpec(folder, dtype="float32", quantization=Quantization("bnb-nf4")), quiet) as loaded:
         layers = [m for m in loaded.pristine.modules() if type(m).__name__ == "Linear4bit"]
         assert len(layers) == count_quantized(loaded.pristine, "bnb-nf4") == 7
         for layer in layers:
@@ -98,7 +99,7 @@ def test_nf4_bytes_include_the_quantization_state(store, tmp_path):
 def test_the_compute_dtype_follows_the_model(store, tmp_path):
     folder = make_model(tmp_path / "m")
     for dtype in ("float32", "bfloat16"):
-        with store.use(ModelSpec(folder, dtype=dtype, quantization="bnb-nf4"), quiet) as loaded:
+        with store.use(ModelSpec(folder, dtype=dtype, quantization=Quantization("bnb-nf4")), quiet) as loaded:
             layer = next(m for m in loaded.pristine.modules() if type(m).__name__ == "Linear4bit")
             assert layer.compute_dtype == getattr(torch, dtype)
 
@@ -108,7 +109,7 @@ def test_widths_that_4_bit_cannot_do_on_a_cpu_are_known_before_loading(engine, t
     if Device("cpu").is_cuda or torch.cuda.is_available():
         pytest.skip("a rule of the CPU kernels")
     folder = make_model(tmp_path / "m", width=96)
-    failed = run(engine, slot(ModelSpec(folder, dtype="float32", quantization="bnb-nf4")))[-1]
+    failed = run(engine, slot(ModelSpec(folder, dtype="float32", quantization=Quantization("bnb-nf4"))))[-1]
     assert isinstance(failed, Failed) and "96" in failed.message and "multiples of 64" in failed.message
     assert engine.resident() == ()
 

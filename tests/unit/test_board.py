@@ -7,6 +7,7 @@ from playground.board import Board
 from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
 from playground.engines.scripted import spoken
 from playground.events import Failed, Loading, Queued, SlotEvent, Tokens
+from playground.quantization import Quantization
 from playground.ui.columns import column_html, megabytes, seconds
 from playground.ui.i18n import Words
 
@@ -14,7 +15,7 @@ MODEL = ModelSpec("m")
 SLOTS = (
     SlotSpec("a", "A", MODEL, DecodeSpec("eager", "none")),
     SlotSpec("b", "B", MODEL, DecodeSpec("eager")),
-    SlotSpec("q", "Q", ModelSpec("m", quantization="bnb-nf4"), DecodeSpec("eager")),
+    SlotSpec("q", "Q", ModelSpec("m", quantization=Quantization("bnb-nf4")), DecodeSpec("eager")),
     SlotSpec("p", "P", MODEL, DecodeSpec("eager", speculation="prompt-lookup")),
 )
 HOSTILE = "<img src=x onerror=alert(1)> ${1+1} {{value}} $3 and $4 <script>x</script> & </div>"

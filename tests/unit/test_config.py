@@ -4,10 +4,9 @@ import math
 
 import pytest
 
+from playground.checks import MAX_PROMPT_CHARS, ConfigError
 from playground.config import (
-    MAX_PROMPT_CHARS,
     Comparison,
-    ConfigError,
     DecodeSpec,
     ModelSpec,
     Settings,
@@ -16,6 +15,7 @@ from playground.config import (
     checked_settings,
     differences,
 )
+from playground.quantization import Quantization
 
 MODEL = ModelSpec("m")
 
@@ -101,10 +101,10 @@ def test_differences_name_the_choices():
 
 
 def test_another_model_replaces_the_presets_own_and_its_self_drafter():
-    drafted = DecodeSpec(speculation="draft-model", drafter=ModelSpec("m", quantization="bnb-nf4"))
+    drafted = DecodeSpec(speculation="draft-model", drafter=ModelSpec("m", quantization=Quantization("bnb-nf4")))
     other = DecodeSpec(speculation="draft-model", drafter=ModelSpec("small"))
     slots = (SlotSpec("a", "A", MODEL, drafted), SlotSpec("b", "B", MODEL, other))
     swapped = Comparison("c", "C", slots, "a").with_model("big")
     assert [s.model.model for s in swapped.slots] == ["big", "big"]
-    assert swapped.slots[0].decode.drafter == ModelSpec("big", quantization="bnb-nf4")
+    assert swapped.slots[0].decode.drafter == ModelSpec("big", quantization=Quantization("bnb-nf4"))
     assert swapped.slots[1].decode.drafter == ModelSpec("small")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from playground.config import ConfigError, differences
+from playground.checks import ConfigError
+from playground.config import differences
 from playground.presets import DEFAULT_PRESET, PRESETS_FOLDER, find_preset, load_preset, load_presets
 
 ROOT = Path(__file__).resolve().parents[2]
