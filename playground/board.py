@@ -28,8 +28,14 @@ class Column:
         return phase_of(self.events)
 
     @property
+    def _last(self) -> Done | Failed | None:
+        """How the run ended; an assessment may follow it."""
+        return next((e for e in reversed(self.events) if isinstance(e, (Done, Failed))), None)
+
+    @property
     def ended(self) -> bool:
-        return bool(self.events) and isinstance(self.events[-1], (Done, Failed))
+        """Whether the answer is complete."""
+        return self._last is not None
 
     @property
     def text(self) -> str:
@@ -48,8 +54,7 @@ class Column:
 
     @property
     def failure(self) -> Failed | None:
-        last = self.events[-1] if self.events else None
-        return last if isinstance(last, Failed) else None
+        return self._last if isinstance(self._last, Failed) else None
 
     @property
     def loading(self) -> Loading | None:

@@ -41,6 +41,13 @@ def checked_choice(name: str, value: Any, choices: Any) -> Any:
     return value
 
 
+def checked_bool(name: str, value: Any) -> bool:
+    """True or false and nothing that merely resembles it, else ConfigError."""
+    if not isinstance(value, bool):
+        raise ConfigError(name, f"got {shown(value)}; give true or false.")
+    return value
+
+
 def shown(value: Any) -> str:
     """A given value as an error message quotes it: short, whatever it is."""
     text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"

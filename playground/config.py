@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .checks import ConfigError, checked_choice, checked_text, shown
+from .checks import ConfigError, checked_bool, checked_choice, checked_text, shown
 from .quantization import Dtype, Quantization
 
 Attention = Literal["eager", "sdpa"]
@@ -148,9 +148,7 @@ def checked_settings(given: Any, base: Settings = Settings()) -> Settings:
 
 def _checked(name: str, value: Any, default: Any) -> Any:
     if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise ConfigError(name, f"got {shown(value)}; give true or false.")
-        return value
+        return checked_bool(name, value)
     if isinstance(default, str):
         return checked_text(name, value)
     limits = bounds_of(name)
@@ -184,7 +182,10 @@ def checked_prompt(text: Any, settings: Settings) -> Prompt:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Slots that answer the same prompt, and the slot that speed-ups refer to."""
+    """Slots that answer the same prompt, and the slot that speed-ups and quality refer to.
+
+    `quality` is whether quality is measured after the answers unless someone asks otherwise.
+    """
 
     id: str
     title: str
@@ -194,6 +195,7 @@ class Comparison:
     title_ko: str = ""
     description_ko: str = ""
     settings: Settings = Settings()
+    quality: bool = False
 
     def __post_init__(self) -> None:
         ids = [slot.id for slot in self.slots]

@@ -2,7 +2,8 @@
 
 Frozen, picklable and small. `t_ns` is the clock of the process that owns the device
 (`time.perf_counter_ns`), so differences between events of one run are exact; it says
-nothing across processes. Every run ends in exactly one Done or Failed.
+nothing across processes. Every run ends in exactly one Done or Failed; where quality is asked
+for, an assessment follows that ends in exactly one Quality or NoQuality.
 """
 
 from __future__ import annotations
@@ -120,7 +121,42 @@ class Failed:
     hint: str = ""
 
 
-Event = Queued | Loading | Ready | WarmedUp | Started | Tokens | Round | Memory | Done | Failed
+@dataclass(frozen=True)
+class Assessing:
+    """After a slot's answer: its quality is being measured. `fraction` of that work done, None while unknown."""
+
+    fraction: float | None = None
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How a slot's weights compare with the reference slot's, and by themselves.
+
+    `kl_nats` is the mean KL divergence of the next-token distributions from the reference's and
+    `top1` the share of equal most likely ids, both over the `positions` ids of the reference's
+    own answer. `perplexity` is over the texts that ship, `perplexity_by_text` over each alone.
+    """
+
+    kl_nats: float
+    top1: float
+    positions: int
+    perplexity: float
+    perplexity_by_text: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class NoQuality:
+    """Quality was asked for and could not be measured: why."""
+
+    message: str
+    hint: str = ""
+
+
+Event = (
+    Queued | Loading | Ready | WarmedUp | Started | Tokens | Round | Memory | Done | Failed | Assessing | Quality | NoQuality
+)
+
+ENDINGS = (Done, Failed, Quality, NoQuality)  # the last event of a run or of an assessment
 
 
 @dataclass(frozen=True)

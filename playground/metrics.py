@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .events import (
+    Assessing,
     Done,
     Event,
     Failed,
     Loading,
     Memory,
+    NoQuality,
+    Quality,
     Queued,
     Ready,
     Round,
@@ -24,7 +27,7 @@ from .events import (
     WarmedUp,
 )
 
-Phase = Literal["idle", "queued", "loading", "warming", "answering", "done", "stopped", "failed"]
+Phase = Literal["idle", "queued", "loading", "warming", "answering", "done", "stopped", "failed", "assessing"]
 
 LIVE_WINDOW_NS = 2_000_000_000
 
@@ -64,6 +67,12 @@ class RunMetrics:
     source: str | None = None
     quantized_layers: int | None = None
     notes: tuple[str, ...] = ()
+    kl_nats: float | None = None
+    top1: float | None = None
+    perplexity: float | None = None
+    perplexity_by_text: tuple[tuple[str, float], ...] = ()
+    quality_positions: int | None = None
+    no_quality: str | None = None
     finish: str | None = None
 
 
@@ -75,7 +84,8 @@ def measure(events: Iterable[Event]) -> RunMetrics:
     `working_bytes` is that share without the KV cache, at least 0.
     """
     events = tuple(events)
-    return RunMetrics(**_loading(events), **_timing(events), **_speculation(events), **_memory(events))
+    parts = (_loading, _timing, _speculation, _memory, _quality)
+    return RunMetrics(**{name: value for part in parts for name, value in part(events).items()})
 
 
 def _loading(events: tuple[Event, ...]) -> dict:
@@ -170,6 +180,21 @@ def _memory(events: tuple[Event, ...]) -> dict:
     }
 
 
+def _quality(events: tuple[Event, ...]) -> dict:
+    match next((e for e in reversed(events) if isinstance(e, (Quality, NoQuality))), None):
+        case Quality() as found:
+            return {
+                "kl_nats": found.kl_nats,
+                "top1": found.top1,
+                "perplexity": found.perplexity,
+                "perplexity_by_text": found.perplexity_by_text,
+                "quality_positions": found.positions,
+            }
+        case NoQuality(message, hint):
+            return {"no_quality": f"{message} {hint}".strip()}
+    return {}
+
+
 def live_tok_per_s(events: Iterable[Event]) -> float | None:
     """Decode rate over the last two seconds of a run in progress; None before the second group.
 
@@ -193,8 +218,13 @@ def text_of(events: Iterable[Event]) -> str:
 def phase_of(events: Iterable[Event]) -> Phase:
     """Where a run stands, from its events so far."""
     phase: Phase = "idle"
+    ended: Phase = "done"
     for event in events:
         match event:
+            case Assessing():
+                ended, phase = (phase if phase != "assessing" else ended), "assessing"
+            case Quality() | NoQuality():
+                phase = ended if phase == "assessing" else phase
             case Queued():
                 phase = "queued"
             case Loading():

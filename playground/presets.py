@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from .checks import ConfigError, checked_choice
+from .checks import ConfigError, checked_bool, checked_choice
 from .config import Comparison, DecodeSpec, ModelSpec, SlotSpec, checked_settings
 from .quantization import Quantization
 
@@ -25,7 +25,7 @@ _QUANTIZATION_KEYS = tuple(f.name for f in dataclasses.fields(Quantization))
 _BASE_KEYS = _MODEL_KEYS + _DECODE_KEYS
 _SLOT_KEYS = ("id", "name", *_BASE_KEYS)
 _TEXT_KEYS = ("title", "title_ko", "description", "description_ko")
-_TOP_KEYS = (*_TEXT_KEYS, "reference", "base", "settings", "slots")
+_TOP_KEYS = (*_TEXT_KEYS, "reference", "quality", "base", "settings", "slots")
 
 
 def load_presets(folder: Path = PRESETS_FOLDER) -> dict[str, Comparison]:
@@ -71,6 +71,7 @@ def _comparison(name: str, data: dict[str, Any]) -> Comparison:
         slots=slots,
         reference=_text("reference", data.get("reference", slots[0].id)),
         settings=checked_settings(_table("settings", data.get("settings", {}))),
+        quality=checked_bool("quality", data.get("quality", False)),
         **texts,
     )
 

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .checks import ConfigError, checked_choice, checked_text, shown
+from .checks import ConfigError, checked_bool, checked_choice, checked_text, shown
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 QuantizationMethod = Literal[
@@ -95,8 +95,7 @@ def _quantization_option_names() -> tuple[str, ...]:
 
 def _check_quantization_option(method: str, option: str, value: Any) -> None:
     if option in ("act_order", "double_quantization"):
-        if not isinstance(value, bool):
-            raise ConfigError(option, f"got {shown(value)}; give true or false.")
+        checked_bool(option, value)
     elif option == "compute_dtype":
         checked_choice(option, value, Dtype)
     elif option == "calibration":

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec
-from .events import Done, Event, Failed, Queued, SlotEvent
+from .events import Done, Event, Failed, NoQuality, Quality, Queued, SlotEvent, Tokens
 from .metrics import measure, summary
 
 log = logging.getLogger(__name__)
@@ -81,6 +81,14 @@ class Engine(Protocol):
     def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
         """The events of one run, ending in exactly one Done or Failed. Thread-safe."""
 
+    def assess(
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+    ) -> Iterator[Event]:
+        """Quality of a slot against the reference, over the ids of the reference's answer.
+
+        Ends in exactly one Quality or NoQuality. Thread-safe.
+        """
+
     def unload(self, model: ModelSpec | None) -> None:
         """Free these weights and every module built on them; None frees all. EngineError while one runs."""
 
@@ -97,10 +105,11 @@ class Engine(Protocol):
 class Job:
     """One submitted comparison: its events, and the handle that stops it."""
 
-    def __init__(self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str):
+    def __init__(self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str, quality: bool = False):
         self.comparison = comparison
         self.prompt = prompt
         self.mode = mode
+        self.quality = quality
         self.session = session
         self._stop = Stop()
         self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
@@ -162,9 +171,11 @@ class Scheduler:
         self._line: list[Job] = []
         self._turn = threading.Condition()
 
-    def submit(self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str) -> Job:
-        """Put a comparison in line and return at once."""
-        job = Job(comparison, prompt, mode, session)
+    def submit(
+        self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str, quality: bool = False
+    ) -> Job:
+        """Put a comparison in line and return at once. With `quality` that is measured after all answers."""
+        job = Job(comparison, prompt, mode, session, quality)
         with self._turn:
             self._line.append(job)
             self._announce(job, self._line.index(job))
@@ -213,22 +224,38 @@ class Scheduler:
             return True
 
     def _run(self, job: Job) -> None:
+        runs: dict[str, list[Event]] = {}
         lanes = [
-            threading.Thread(target=self._run_lane, args=(job, lane), daemon=True, name="lane")
+            threading.Thread(target=self._run_lane, args=(job, lane, runs), daemon=True, name="lane")
             for lane in _lanes(job)
         ]
         for lane in lanes:
             lane.start()
         for lane in lanes:
             lane.join()
+        if job.quality:
+            self._assess(job, runs)
 
-    def _run_lane(self, job: Job, slots: Iterable[SlotSpec]) -> None:
+    def _run_lane(self, job: Job, slots: Iterable[SlotSpec], runs: dict[str, list[Event]]) -> None:
         for slot in slots:
-            events = []
+            events = runs[slot.id] = []
             for event in _guarded(self.engine, slot, job.prompt, job._stop):
                 job._emit(slot, event)
                 events.append(event)
             log.info("%s/%s (%s): %s", job.comparison.id, slot.id, job.mode, summary(measure(events)))
+
+    def _assess(self, job: Job, runs: dict[str, list[Event]]) -> None:
+        """Quality of every slot that answered, one after another: nothing here is timed."""
+        reference = next(slot for slot in job.comparison.slots if slot.id == job.comparison.reference)
+        answer = tuple(i for event in runs[reference.id] if isinstance(event, Tokens) for i in event.ids)
+        for slot in job.comparison.slots:
+            if isinstance(runs[slot.id][-1], Failed):
+                continue
+            if not answer:
+                job._emit(slot, NoQuality("The reference slot has no answer to compare with."))
+                continue
+            for event in _guarded_assessment(self.engine, slot, reference, job.prompt, answer, job._stop):
+                job._emit(slot, event)
 
 
 def _lanes(job: Job) -> list[list[SlotSpec]]:
@@ -256,3 +283,22 @@ def _guarded(engine: Engine, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iter
         yield Failed(f"{type(error).__name__}: {error}", "This is a fault of the playground; the log has the details.")
         return
     yield Failed("The engine ended without a result.", "This is a fault of the playground; run it again.")
+
+
+def _guarded_assessment(
+    engine: Engine, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+) -> Iterator[Event]:
+    """An engine's assessment with the promise kept: exactly one Quality or NoQuality, and it comes last."""
+    if stop.is_set():
+        yield NoQuality("Stopped before quality was measured.")
+        return
+    try:
+        for event in engine.assess(slot, reference, prompt, answer, stop):
+            yield event
+            if isinstance(event, (Quality, NoQuality)):
+                return
+    except Exception as error:
+        log.exception("quality of slot %s failed", slot.id)
+        yield NoQuality(f"{type(error).__name__}: {error}", "This is a fault of the playground; the log has the details.")
+        return
+    yield NoQuality("The engine ended without a result.", "This is a fault of the playground; run it again.")

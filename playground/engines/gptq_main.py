@@ -69,7 +69,7 @@ def _quantize(job: dict[str, Any], say: Say) -> None:
     data = [{"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)} for ids in pieces]
     quantizer = GPTQQuantizer(
         bits=job["bits"], group_size=job["group_size"], desc_act=job["act_order"], sym=True, dataset=data,
-        model_seqlen=max(map(len, pieces)), batch_size=1,
+        act_group_aware=not job["act_order"], model_seqlen=max(map(len, pieces)), batch_size=1,
     )  # fmt: skip
     with _progress(model, len(pieces), say):
         quantizer.quantize_model(model, tokenizer)
@@ -143,7 +143,8 @@ def _save(quantizer: Any, model: Any, tokenizer: Any, out: Path) -> int:
     tokenizer.save_pretrained(out)
     config_file = out / "config.json"
     config = json.loads(config_file.read_text(encoding="utf-8"))
-    config["quantization_config"]["checkpoint_format"] = quantizer.format  # what AutoGPTQ, GPTQModel and vLLM read
+    # Saving may have changed the format; under its other name AutoGPTQ, GPTQModel and vLLM read it.
+    config["quantization_config"] |= {"format": quantizer.format, "checkpoint_format": quantizer.format}
     config_file.write_text(json.dumps(config, indent=2), encoding="utf-8")
     return modules
 

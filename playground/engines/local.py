@@ -17,9 +17,25 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 from transformers.generation.streamers import BaseStreamer
 
 from ..config import ModelSpec, Prompt, SlotSpec
-from ..events import Done, Event, Failed, FinishReason, Loading, Memory, Ready, Started, Tokens, WarmedUp
+from ..events import (
+    ENDINGS,
+    Assessing,
+    Done,
+    Event,
+    Failed,
+    FinishReason,
+    Loading,
+    Memory,
+    NoQuality,
+    Quality,
+    Ready,
+    Started,
+    Tokens,
+    WarmedUp,
+)
 from ..scheduler import Resident, Stop
-from . import speculate
+from . import quality, speculate
+from .calibration import quality_texts
 from .memory import bytes_of, pick_device, release_memory
 from .options import EngineOptions
 from .refusal import Refusal, Stopped
@@ -53,29 +69,24 @@ class LocalEngine:
 
     def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
         """The run's events; the model decodes in a thread of its own."""
-        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        threading.Thread(target=self.execute, args=(slot, prompt, stop, events.put), daemon=True).start()
-        while True:
-            event = events.get()
-            yield event
-            if isinstance(event, (Done, Failed)):
-                return
+        return _in_thread(lambda emit: self.execute(slot, prompt, stop, emit))
+
+    def assess(
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+    ) -> Iterator[Event]:
+        """The assessment's events; the models run in a thread of their own."""
+        return _in_thread(lambda emit: self.execute_assessment(slot, reference, prompt, answer, stop, emit))
 
     def execute(self, slot: SlotSpec, prompt: Prompt, stop: Stop, emit: Emit) -> None:
         """Run a slot in this thread. Emits exactly one Done or Failed, last, and never raises."""
-        try:
-            emit(self._attempt(slot, prompt, stop, emit))
-        except Stopped:
-            emit(Done("stopped"))
-        except Refusal as refusal:
-            emit(Failed(refusal.message, refusal.hint))
-        except torch.OutOfMemoryError as error:
-            emit(Failed(f"Out of memory on the device: {str(error).splitlines()[0]}",
-                        "Ask for fewer tokens, unload other models, or use a quantized slot."))
-        except Exception as error:
-            # As text: a handler that kept the traceback would keep its frames, and the model in them.
-            log.error("slot %s failed\n%s", slot.id, traceback.format_exc())
-            emit(Failed(f"{type(error).__name__}: {error}", "The log of the worker has the details."))
+        emit(_outcome(lambda: self._attempt(slot, prompt, stop, emit), Done("stopped"), Failed, slot.id))
+
+    def execute_assessment(
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, emit: Emit
+    ) -> None:
+        """Measure quality in this thread. Emits exactly one Quality or NoQuality, last, and never raises."""
+        stopped = NoQuality("Stopped while quality was being measured.")
+        emit(_outcome(lambda: self._assess(slot, reference, prompt, answer, stop, emit), stopped, NoQuality, slot.id))
 
     def _attempt(self, slot: SlotSpec, prompt: Prompt, stop: Stop, emit: Emit) -> Done:
         def report(stage: str, fraction: float | None) -> None:
@@ -103,6 +114,41 @@ class LocalEngine:
             )
             emit(_ready_event(ready, drafting, time.perf_counter() - asked))
             return self._generate(ready, ids, prompt, stop, emit)
+
+    def _assess(
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, emit: Emit
+    ) -> Quality:
+        def report(_stage: str, _fraction: float | None) -> None:
+            if stop.is_set():
+                raise Stopped
+            emit(Assessing())
+
+        card, reference_card = self._store.card(slot.model, report), self._store.card(reference.model, report)
+        _check_same_ids(card, reference_card)
+        device = card.device.torch
+        ids = reference_card.codec.encode(prompt)
+        start = ids.shape[1]
+        ids = torch.cat([ids, torch.tensor([answer])], dim=1).to(device)
+        texts = {
+            name: torch.tensor([card.codec.plain_ids(text)[: card.context]], device=device)
+            for name, text in quality_texts().items()
+        }
+        steps = 2 * _chunks(ids, start) + sum(_chunks(text, 1) for text in texts.values())
+        done = 0
+
+        def tick() -> None:
+            nonlocal done
+            if stop.is_set():
+                raise Stopped
+            emit(Assessing(done / steps))
+            done += 1
+
+        with self._store.use(reference.model, report) as theirs, self._store.use(slot.model, report) as ours:
+            module = ours.module(slot, slot.decode.attention)
+            baseline = theirs.module(reference, reference.decode.attention)
+            kl_nats, top1 = quality.divergence(module, baseline, ids, start, tick)
+            overall, by_text = quality.perplexities(module, texts, tick)
+        return Quality(kl_nats, top1, len(answer), overall, tuple(by_text.items()))
 
     def _generate(self, slot: _Slot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit) -> Done:
         device = slot.card.device
@@ -165,6 +211,50 @@ class LocalEngine:
             self._store.unload(None)
         except Refusal:
             log.warning("closing while a model runs")
+
+
+def _in_thread(work: Callable[[Emit], None]) -> Iterator[Event]:
+    """The events that `work` emits from a thread, to the one that ends it."""
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    threading.Thread(target=work, args=(events.put,), daemon=True).start()
+    while True:
+        event = events.get()
+        yield event
+        if isinstance(event, ENDINGS):
+            return
+
+
+def _outcome(work: Callable[[], Event], stopped: Event, failed: Callable[[str, str], Event], slot_id: str) -> Event:
+    """What `work` returns, or the event that says why it could not."""
+    try:
+        return work()
+    except Stopped:
+        return stopped
+    except Refusal as refusal:
+        return failed(refusal.message, refusal.hint)
+    except torch.OutOfMemoryError as error:
+        return failed(
+            f"Out of memory on the device: {str(error).splitlines()[0]}",
+            "Ask for fewer tokens, unload other models, or use a quantized slot.",
+        )
+    except Exception as error:
+        # As text: a handler that kept the traceback would keep its frames, and the model in them.
+        log.error("slot %s failed\n%s", slot_id, traceback.format_exc())
+        return failed(f"{type(error).__name__}: {error}", "The log of the worker has the details.")
+
+
+def _check_same_ids(card: Card, reference: Card) -> None:
+    """Distributions over ids can be compared only where the ids mean the same."""
+    sizes = [c.config.get_text_config().vocab_size for c in (card, reference)]
+    if sizes[0] != sizes[1] or card.codec.vocabulary() != reference.codec.vocabulary():
+        raise Refusal(
+            "quality: this slot's vocabulary differs from the reference slot's, so their distributions cannot be compared.",
+            "Choose a reference slot of the same model family.",
+        )
+
+
+def _chunks(ids: torch.Tensor, start: int) -> int:
+    return 1 + -(-(ids.shape[1] - 1 - start) // quality.CHUNK_TOKENS)
 
 
 def _ready_event(slot: _Slot, drafting: Weights | None, load_s: float) -> Ready:

@@ -212,12 +212,17 @@ def config_for(quantization: Quantization, dtype: torch.dtype, device: Device) -
     return method.config(quantization, dtype, device) if method and method.config else None
 
 
+def stored_options(config: Any) -> dict[str, Any]:
+    """A checkpoint's own quantization config; {} if it has none."""
+    stored = getattr(config, "quantization_config", None) or {}
+    return stored if isinstance(stored, dict) else stored.to_dict()
+
+
 def stored_method(config: Any) -> tuple[QuantizationMethod | None, str]:
     """The method that loads a checkpoint's own quantization and its name for people; (None, "") if it has none."""
-    stored = getattr(config, "quantization_config", None)
-    if stored is None:
+    values = stored_options(config)
+    if not values:
         return None, ""
-    values = stored if isinstance(stored, dict) else stored.to_dict()
     name = str(getattr(values.get("quant_method"), "value", values.get("quant_method") or "unknown"))
     if name == "bitsandbytes":
         method = "bnb-int8" if values.get("load_in_8bit") else "bnb-nf4"
@@ -227,14 +232,16 @@ def stored_method(config: Any) -> tuple[QuantizationMethod | None, str]:
     return _STORED.get(name), " ".join([name, *details])
 
 
-def slow_dtype(method: QuantizationMethod | None, dtype: torch.dtype, device: Device) -> str:
-    """A warning about a dtype that this device does badly; empty when there is none."""
+def slow_here(method: QuantizationMethod | None, bits: int | None, dtype: torch.dtype, device: Device) -> str:
+    """A warning about what this device does badly; empty when there is nothing to say."""
     if device.is_cuda:
         return ""
     if dtype == torch.float16:
         return "float16 is about ten times slower than bfloat16 on a CPU"
     if method == "gptq" and dtype == torch.float32:
         return "GPTQ in float32 is about seven times slower than in bfloat16 on a CPU"
+    if method == "gptq" and bits not in (None, 4):
+        return f"GPTQ has a fast CPU kernel for 4 bits only; {bits} bits run about ten times slower"
     return ""
 
 
@@ -291,11 +298,13 @@ def settle(model: torch.nn.Module, dtype: torch.dtype) -> None:
 
     Some layers change at their first forward: bitsandbytes moves int8 state out of the weight,
     GPTQ kernels repack theirs. A second module sharing those tensors would find them gone or
-    repack them again, so it is done now.
+    repack them again, so it is done now. Kernels that GPTQModel compiled belong to the original
+    module, whose copies would go on calling them, need a C++ compiler, and are no faster on a CPU.
     """
     for module in model.modules():
         if type(module).__name__ == "Linear8bitLt" and module.weight.CB is not None:
             module.init_8bit_state()
         elif METHODS["gptq"].is_quantized(module):
+            vars(module).pop("dequantize_weight", None)  # the class's own is there again
             device = next(module.buffers()).device
             module(torch.zeros(1, module.in_features, dtype=dtype, device=device))

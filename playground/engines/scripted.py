@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..config import ModelSpec, Prompt, SlotSpec
-from ..events import Done, Event, Memory, Ready, Started, Tokens
+from ..events import Assessing, Done, Event, Memory, NoQuality, Quality, Ready, Started, Tokens
 from ..scheduler import Resident, Stop
 
 
@@ -23,13 +23,20 @@ class Hold:
 
 
 Script = Callable[[SlotSpec, Prompt], Iterable[Event | Hold]]
+Assessment = Callable[[SlotSpec, SlotSpec, tuple[int, ...]], Iterable[Event | Hold]]
+
+
+def assessed_as_equal(slot: SlotSpec, reference: SlotSpec, answer: tuple[int, ...]) -> Iterable[Event]:
+    """Every slot is as good as the reference."""
+    return [Assessing(0.5), Quality(0.0, 1.0, len(answer), 10.0, (("english", 10.0),))]
 
 
 class ScriptedEngine:
-    """Plays a script. `ran` lists the slots in the order in which they began."""
+    """Plays a script, and another one for assessments. `ran` lists the slots in the order in which they began."""
 
-    def __init__(self, script: Script):
+    def __init__(self, script: Script, assessment: Assessment = assessed_as_equal):
         self._script = script
+        self._assessment = assessment
         self._lock = threading.Lock()
         self.ran: list[str] = []
         self.running = 0
@@ -42,17 +49,16 @@ class ScriptedEngine:
             self.running += 1
             self.most_running = max(self.most_running, self.running)
         try:
-            for step in self._script(slot, prompt):
-                if isinstance(step, Hold):
-                    _wait(step.gate, stop)
-                if stop.is_set():
-                    yield Done("stopped")
-                    return
-                if not isinstance(step, Hold):
-                    yield step
+            yield from _played(self._script(slot, prompt), stop, Done("stopped"))
         finally:
             with self._lock:
                 self.running -= 1
+
+    def assess(
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+    ) -> Iterator[Event]:
+        """The assessment's events; a stop turns the next step into NoQuality."""
+        return _played(self._assessment(slot, reference, answer), stop, NoQuality("stopped"))
 
     def unload(self, model: ModelSpec | None) -> None:
         """Nothing is loaded."""
@@ -65,6 +71,17 @@ class ScriptedEngine:
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+def _played(steps: Iterable[Event | Hold], stop: Stop, stopped: Event) -> Iterator[Event]:
+    for step in steps:
+        if isinstance(step, Hold):
+            _wait(step.gate, stop)
+        if stop.is_set():
+            yield stopped
+            return
+        if not isinstance(step, Hold):
+            yield step
 
 
 def _wait(gate: threading.Event, stop: Stop) -> None:

@@ -241,7 +241,8 @@ def _load_pristine(
     elif method and (reason := quantize.unavailable(method, device)):
         raise reason
     folder, config = card.source.folder, copy.deepcopy(card.config)
-    notes = [card.stored, quantize.slow_dtype(method, card.dtype, device)]
+    bits = quantization.bits or quantize.stored_options(card.config).get("bits")
+    notes = [card.stored and f"stored as {card.stored}", quantize.slow_here(method, bits, card.dtype, device)]
     if quantization.method == "gptq":
         dtype = str(card.dtype).removeprefix("torch.")
         folder, config = gptq.quantized_folder(card.source, spec, dtype, device.name, options, report), None
@@ -261,17 +262,21 @@ def _load_pristine(
 
 def _from_pretrained(spec: ModelSpec, card: Card, folder: Path, config: Any) -> Any:
     """Read a checkpoint, quantizing on the way where the method does that. `config` None: as the folder has it."""
-    placement = {"device_map": {"": card.device.name}} if card.device.is_cuda else {}
+    options: dict[str, Any] = {"device_map": {"": card.device.name}} if card.device.is_cuda else {}
+    quantizing = quantize.config_for(spec.quantization, card.dtype, card.device)
+    if quantizing is not None:  # given as None it would hide the checkpoint's own
+        options["quantization_config"] = quantizing
+    if config is not None:
+        options["config"] = config
     try:
-        return AutoModelForCausalLM.from_pretrained(
+        model, found = AutoModelForCausalLM.from_pretrained(
             folder,
-            config=config,
             dtype=card.dtype,
-            quantization_config=quantize.config_for(spec.quantization, card.dtype, card.device),
             use_safetensors=True,
             trust_remote_code=False,
             local_files_only=True,
-            **placement,
+            output_loading_info=True,
+            **options,
         )
     except torch.OutOfMemoryError as error:
         raise Refusal(f"model: {card.device.name} has too little memory for {describe_model(spec)}.",
@@ -281,6 +286,11 @@ def _from_pretrained(spec: ModelSpec, card: Card, folder: Path, config: Any) -> 
     except (OSError, ValueError) as error:
         raise Refusal(f"model: {spec.model} cannot be loaded: {error}",
                       "The folder needs safetensors of a causal language model.") from error
+    if found["missing_keys"]:
+        missing = sorted(found["missing_keys"])
+        raise Refusal(f"model: the checkpoint of {spec.model} lacks {len(missing)} tensors, such as {missing[0]}.",
+                      "Transformers would fill them with random numbers; give a complete checkpoint.")
+    return model
 
 
 def _bring_in(model: torch.nn.Module, quantized: bool) -> None:

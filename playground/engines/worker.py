@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from multiprocessing.connection import Connection, Listener
 from operator import itemgetter
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import ModelSpec, Prompt, SlotSpec
-from ..events import Done, Event, Failed, Loading
+from ..events import ENDINGS, Event, Failed, Loading, NoQuality
 from ..scheduler import Resident, Stop
 from .options import EngineOptions
 from .refusal import Refusal
@@ -46,18 +46,29 @@ class WorkerEngine:
     def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
         """The run's events. A worker that cannot start or dies ends it in Failed."""
         yield Loading("starting the worker")
+        yield from self._converse("run", (slot, prompt), stop, Failed)
+
+    def assess(
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+    ) -> Iterator[Event]:
+        """The assessment's events. A worker that cannot start or dies ends it in NoQuality."""
+        for event in self._converse("assess", (slot, reference, prompt, answer), stop, NoQuality):
+            yield NoQuality(event.message, event.hint) if isinstance(event, Failed) else event
+
+    def _converse(self, request: str, payload: Any, stop: Stop, failed: Callable[[str, str], Event]) -> Iterator[Event]:
+        """Send a request and yield its answers to the one that ends it; a stop is passed on."""
         try:
             worker = self._ready_worker()
-            call = worker.call("run", (slot, prompt))
+            call = worker.call(request, payload)
         except (OSError, Refusal) as error:
-            yield Failed(f"The worker process could not be started: {error}", "See the log, then run it again.")
+            yield failed(f"The worker process could not be started: {error}", "See the log, then run it again.")
             return
         forget = stop.listen(lambda: worker.send("stop", call.number))
         try:
             while True:
                 for event in call.answers.get():
                     yield event
-                    if isinstance(event, (Done, Failed)):
+                    if isinstance(event, ENDINGS):
                         return
         finally:
             forget()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
-from ..events import Done, Event, Failed, Ready
+from ..events import ENDINGS, Event, Failed, Ready
 from ..scheduler import Stop
 from .options import EngineOptions
 from .quiet import quieten, set_up_logging
@@ -79,15 +79,15 @@ class _Desk:
         self._stops: dict[int, Stop] = {}
         self._engine = LocalEngine(options)
         self._main_is_free = threading.Semaphore()
-        self._for_main: queue.SimpleQueue[tuple[int, tuple]] = queue.SimpleQueue()
+        self._carriers = {"run": self._engine.execute, "assess": self._engine.execute_assessment}
+        self._for_main: queue.SimpleQueue[tuple[str, int, tuple]] = queue.SimpleQueue()
         self._outbox.put("machine", self._engine.machine())
 
     def serve(self) -> None:
         """Run models in this thread; a second one listens until the pipe closes and then ends the process."""
         threading.Thread(target=self._listen, daemon=True, name="listener").start()
         while True:
-            number, payload = self._for_main.get()
-            self._run(number, payload, self._main_is_free.release)
+            self._run(*self._for_main.get(), self._main_is_free.release)
 
     def _listen(self) -> None:
         try:
@@ -97,12 +97,13 @@ class _Desk:
             os._exit(0)  # the web process has gone; threads may be inside a model
 
     def _take(self, request: str, number: int, payload: Any) -> None:
-        if request == "run":
+        if request in self._carriers:
             self._stops[number] = Stop()
             if self._main_is_free.acquire(blocking=False):
-                self._for_main.put((number, payload))
+                self._for_main.put((request, number, payload))
             else:
-                threading.Thread(target=self._run, args=(number, payload), daemon=True, name=f"run-{number}").start()
+                work = (request, number, payload)
+                threading.Thread(target=self._run, args=work, daemon=True, name=f"run-{number}").start()
         elif request == "stop":
             stop = self._stops.get(number)
             if stop is not None:
@@ -110,20 +111,19 @@ class _Desk:
         elif request == "unload":
             threading.Thread(target=self._unload, args=(number, payload), daemon=True).start()
 
-    def _run(self, number: int, payload: tuple, finish: Callable[[], Any] = lambda: None) -> None:
-        """Carry out a run. `finish` is called before the last event is sent: the next request answers to that."""
-        slot, prompt = payload
+    def _run(self, request: str, number: int, payload: tuple, finish: Callable[[], Any] = lambda: None) -> None:
+        """Carry out a request. `finish` is called before the last event is sent: the next request answers to that."""
         last: list[Event] = []
 
         def emit(event: Event) -> None:
-            if isinstance(event, (Done, Failed)):
+            if isinstance(event, ENDINGS):
                 last.append(event)
                 return
             if isinstance(event, Ready):
                 self._outbox.put("resident", self._engine.resident())
             self._outbox.put(number, event)
 
-        self._engine.execute(slot, prompt, self._stops[number], emit)
+        self._carriers[request](*payload, self._stops[number], emit)
         del self._stops[number]
         finish()
         self._outbox.put("resident", self._engine.resident())
