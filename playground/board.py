@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .config import Comparison, Mode, SlotSpec, differences
-from .events import Done, Event, Failed, Loading, Queued, SlotEvent
+from .events import ENDINGS, Done, Event, Failed, Loading, Queued, SlotEvent
 from .metrics import Phase, RunMetrics, live_tok_per_s, measure, phase_of, text_of
 from .verdicts import REASONS, Speedup, speedups
 
@@ -84,6 +84,12 @@ class Board:
             changed.add(item.slot_id)
         return changed
 
+    def settled(self) -> dict[str, int]:
+        """How many of each slot's results are final: its run's, then its quality's. Charts show these."""
+        return {
+            slot: sum(isinstance(event, ENDINGS) for event in column.events) for slot, column in self.columns.items()
+        }
+
     def speedups(self) -> dict[str, Speedup]:
         """What may be said of each slot against the reference."""
         runs = {slot: column.run for slot, column in self.columns.items()}
@@ -98,11 +104,12 @@ class Board:
         return next(s for s in self.comparison.slots if s.model == slot.model) is slot
 
     def differences(self, slot: SlotSpec) -> tuple[SlotSpec | None, tuple[tuple[str, str, str], ...]]:
-        """The most similar slot before this one (the latest of equals), and what sets this one apart."""
+        """The most similar slot before this one (of equals the reference, else the latest), and what sets this one apart."""
         before = self.comparison.slots[: self.comparison.slots.index(slot)]
         if not before:
             return None, ()
-        closest = min(reversed(before), key=lambda other: len(differences(other, slot)))
+        reference = self.comparison.reference
+        closest = min(reversed(before), key=lambda other: (len(differences(other, slot)), other.id != reference))
         return closest, differences(closest, slot)
 
     def as_json(self) -> dict[str, Any]:

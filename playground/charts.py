@@ -20,6 +20,7 @@ Words = Callable[..., str]
 SLOT_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A900", "#7F7F7F")
 _PART_COLOURS = {"weights": "#0072B2", "drafter": "#CC79A7", "kv": "#E69F00", "working": "#009E73"}
 _MB = 1e6
+_LARGEST_DOT = 34
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,56 @@ def acceptance(rows: Sequence[Row], words: Words, contended: bool = False) -> go
     return figure
 
 
+def quality(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Figure:
+    """Top-1 agreement with the reference over decode tokens/s, a dot a slot whose area is its weights."""
+    figure = _figure(words, "chart.quality", contended)
+    measured = [
+        (i, row) for i, row in enumerate(rows) if row.run.top1 is not None and row.run.decode_tok_per_s is not None
+    ]
+    largest = max((row.run.weights_bytes or 0 for _, row in measured), default=0) or 1
+    for place, (index, row) in enumerate(sorted(measured, key=lambda item: item[1].run.decode_tok_per_s)):
+        run = row.run
+        figure.add_scatter(
+            x=[run.decode_tok_per_s],
+            y=[run.top1],
+            mode="markers+text",
+            text=[html.escape(row.name)],
+            textposition=("top center", "bottom center", "middle left")[place % 3],
+            marker={"color": slot_colour(index), "size": _LARGEST_DOT * ((run.weights_bytes or 0) / largest) ** 0.5},
+            hovertext=[_quality_hover(row, words)],
+            hoverinfo="text",
+            cliponaxis=False,
+        )
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(title={"text": words("chart.quality_x")}, visible=bool(measured))
+    figure.update_yaxes(title={"text": words("chart.quality_y")}, visible=bool(measured), tickformat=".0%", autorange=None)
+    if measured:
+        speeds, lowest = [row.run.decode_tok_per_s for _, row in measured], min(row.run.top1 for _, row in measured)
+        figure.update_xaxes(range=[0, max(speeds) * 1.15])
+        figure.update_yaxes(range=[max(0.0, lowest - 0.12 * (1.05 - lowest) - 0.02), 1 + 0.25 * (1.05 - lowest)])
+    else:
+        figure.add_annotation(text=words("chart.no_quality"), showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+    return figure
+
+
+def _quality_hover(row: Row, words: Words) -> str:
+    run = row.run
+    return "<br>".join((
+        html.escape(row.name),
+        f"{run.decode_tok_per_s:.1f} tok/s",
+        f"{words('top1')} {run.top1:.1%}",
+        f"{words('kl')} {run.kl_nats:.3g}",
+        f"{words('perplexity')} {run.perplexity:.4g}",
+        f"{words('weights')} {(run.weights_bytes or 0) / _MB:,.0f} MB",
+    ))
+
+
 CHARTS: dict[str, Callable[..., go.Figure]] = {
     "ttft": ttft,
     "decode": decode,
     "memory": memory,
     "acceptance": acceptance,
+    "quality": quality,
 }
 
 

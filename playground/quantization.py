@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from pathlib import PurePath as Path
 from typing import Any, Literal
 
 from .checks import ConfigError, checked_bool, checked_choice, checked_text, shown
@@ -82,7 +83,7 @@ class Quantization:
         if self.group_size is not None:
             words.append("whole columns" if self.group_size == WHOLE_COLUMN else f"g{self.group_size}")
         words += [
-            f"{option} {value}"
+            f"{option} {Path(value).name if option == 'calibration' else value}"
             for option, default in _QUANTIZATION_OPTIONS.get(self.method, {}).items()
             if option not in ("bits", "group_size") and (value := getattr(self, option)) != default
         ]

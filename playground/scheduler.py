@@ -13,13 +13,16 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from .capabilities import Technique
 from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec
 from .events import Done, Event, Failed, NoQuality, Quality, Queued, SlotEvent, Tokens
 from .metrics import measure, summary
 
 log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 
 class EngineError(Exception):
@@ -66,13 +69,15 @@ class Stop:
 class Resident:
     """Loaded weights: bytes with shared storage once, and how many modules are built on them.
 
-    `added_bytes` is what they added to the weights that were loaded before them.
+    `added_bytes` is what they added to the weights that were loaded before them; `folder` is
+    where a checkpoint lies that was quantized here, empty for others.
     """
 
     model: ModelSpec
     bytes: int
     added_bytes: int
     modules: int
+    folder: str = ""
 
 
 class Engine(Protocol):
@@ -97,6 +102,15 @@ class Engine(Protocol):
 
     def machine(self) -> str:
         """One line about the device, for people; empty while unknown. Must not block."""
+
+    def capabilities(self) -> tuple[Technique, ...]:
+        """What this machine can run. May take seconds and disturbs a run: ask through Scheduler.when_idle."""
+
+    def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
+        """GPTQ group sizes that divide every layer width of a model that is on this machine; None for others.
+
+        Disturbs a run: ask through Scheduler.when_idle.
+        """
 
     def close(self) -> None:
         """End runs and free everything."""
@@ -163,12 +177,18 @@ class Job:
         self._closed.set()
 
 
+class _Visit:
+    """A question to the engine that has its turn like a comparison, so that it disturbs none."""
+
+    session = ""
+
+
 class Scheduler:
     """Runs comparisons on an engine, one at a time, in order of arrival."""
 
     def __init__(self, engine: Engine):
         self.engine = engine
-        self._line: list[Job] = []
+        self._line: list[Job | _Visit] = []
         self._turn = threading.Condition()
 
     def submit(
@@ -182,6 +202,18 @@ class Scheduler:
         job._stop.listen(self._wake)
         threading.Thread(target=self._serve, args=(job,), daemon=True, name="comparison").start()
         return job
+
+    def when_idle(self, question: Callable[[Engine], Answer]) -> Answer | None:
+        """What the engine answers, asked at once if nobody has it; None while a comparison runs or waits."""
+        visit = _Visit()
+        with self._turn:
+            if self._line:
+                return None
+            self._line.append(visit)
+        try:
+            return question(self.engine)
+        finally:
+            self._leave(visit)
 
     def stop_session(self, session: str) -> None:
         """Stop whatever this session has running or waiting, and nobody else's."""
@@ -206,13 +238,16 @@ class Scheduler:
                 for slot in job.comparison.slots:
                     job._emit(slot, Done("stopped"))
         finally:
-            with self._turn:
-                self._line.remove(job)
-                for position, waiting in enumerate(self._line):
-                    if position:
-                        self._announce(waiting, position)
-                self._turn.notify_all()
+            self._leave(job)
             job._close()
+
+    def _leave(self, member: Job | _Visit) -> None:
+        with self._turn:
+            self._line.remove(member)
+            for position, waiting in enumerate(self._line):
+                if position:
+                    self._announce(waiting, position)
+            self._turn.notify_all()
 
     def _wait_for_turn(self, job: Job) -> bool:
         """True when the job is first in line; False when it was stopped before."""

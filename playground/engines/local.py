@@ -16,6 +16,7 @@ import torch
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 from transformers.generation.streamers import BaseStreamer
 
+from ..capabilities import Technique
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import (
     ENDINGS,
@@ -34,8 +35,9 @@ from ..events import (
     WarmedUp,
 )
 from ..scheduler import Resident, Stop
-from . import quality, speculate
+from . import quality, quantize, speculate
 from .calibration import quality_texts
+from .capabilities import capabilities
 from .memory import bytes_of, pick_device, release_memory
 from .options import EngineOptions
 from .refusal import Refusal, Stopped
@@ -204,6 +206,15 @@ class LocalEngine:
         if device.is_cuda:
             return f"{torch.cuda.get_device_name(device.torch)}, torch {torch.__version__}"
         return f"CPU, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+    def capabilities(self) -> tuple[Technique, ...]:
+        """What the default device can run."""
+        return capabilities(pick_device("auto"))
+
+    def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
+        """GPTQ group sizes for a model that is here already: nothing is fetched to answer this."""
+        widths = self._store.input_widths(model)
+        return quantize.group_sizes("gptq", widths) if widths else None
 
     def close(self) -> None:
         """Free everything that is idle."""

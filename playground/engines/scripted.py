@@ -10,8 +10,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..capabilities import Technique
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import Assessing, Done, Event, Memory, NoQuality, Quality, Ready, Started, Tokens
+from ..quantization import WHOLE_COLUMN
 from ..scheduler import Resident, Stop
 
 
@@ -68,6 +70,15 @@ class ScriptedEngine:
 
     def machine(self) -> str:
         return "scripted engine, no model"
+
+    def capabilities(self) -> tuple[Technique, ...]:
+        return (
+            Technique("quantization", "bnb-nf4"),
+            Technique("quantization", "torchao-fp8", "It needs a GPU.", "Use torchao-int8."),
+        )
+
+    def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
+        return (32, 64, WHOLE_COLUMN)
 
     def close(self) -> None:
         """Nothing to free."""

@@ -8,6 +8,7 @@ eager and SDPA slots run at the same time on one set of weights.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import logging
 import threading
@@ -78,6 +79,7 @@ class Weights:
     added_bytes: int
     quantized_layers: int | None
     notes: tuple[str, ...]
+    folder: str
     modules: dict[Hashable, Any] = field(default_factory=dict)
     users: int = 0
 
@@ -104,6 +106,14 @@ class WeightStore:
             if spec not in self._cards:
                 self._cards[spec] = _read_card(spec, self._options, report)
             return self._cards[spec]
+
+    def input_widths(self, spec: ModelSpec) -> set[int] | None:
+        """Input widths of a model's layers, if the model is on this machine; nothing is fetched."""
+        try:
+            source = locate(spec.model, spec.revision, dataclasses.replace(self._options, offline=True), _unheard)
+            return input_widths(AutoConfig.from_pretrained(source.folder, local_files_only=True))
+        except (Refusal, OSError, ValueError):
+            return None
 
     @contextmanager
     def use(self, spec: ModelSpec, report: Report) -> Iterator[Weights]:
@@ -132,7 +142,9 @@ class WeightStore:
 
     def resident(self) -> tuple[Resident, ...]:
         """Loaded weights, least recently used first. Takes no lock: a page asks while a model loads."""
-        return tuple(Resident(w.spec, w.bytes, w.added_bytes, len(w.modules)) for w in list(self._weights.values()))
+        return tuple(
+            Resident(w.spec, w.bytes, w.added_bytes, len(w.modules), w.folder) for w in list(self._weights.values())
+        )
 
     def _load(self, spec: ModelSpec, report: Report) -> Weights:
         card = self.card(spec, report)
@@ -140,14 +152,18 @@ class WeightStore:
         started = time.perf_counter()
         report("loading weights", None)
         with transformers_bars("loading weights", report), returning_big_blocks():
-            pristine, layers, notes = _load_pristine(spec, card, self._options, report)
+            folder = card.source.folder
+            if spec.quantization.method == "gptq":
+                folder = _quantized_with_gptq(spec, card, self._options, report)
+            pristine, layers, notes = _load_pristine(spec, card, folder, report)
             for other in self._weights.values():
                 if other.card.device.name == card.device.name:
                     _adopt_equal_tensors(pristine, other.pristine)
         release_memory()
         before = [w.pristine for w in self._weights.values()]
         added = bytes_of([*before, pristine]) - bytes_of(before)
-        weights = Weights(spec, card, pristine, bytes_of(pristine), added, layers, notes)
+        made_here = "" if folder == card.source.folder else str(folder)
+        weights = Weights(spec, card, pristine, bytes_of(pristine), added, layers, notes, made_here)
         seconds = time.perf_counter() - started
         log.info("loaded %s: %.0f MB in %.1f s", describe_model(spec), weights.added_bytes / 1e6, seconds)
         return weights
@@ -176,6 +192,10 @@ class WeightStore:
         self._weights.pop(weights.spec, None)
         weights.modules.clear()
         weights.pristine = None
+
+
+def _unheard(_stage: str, _fraction: float | None) -> None:
+    """A report that nobody listens to."""
 
 
 def _read_card(spec: ModelSpec, options: EngineOptions, report: Report) -> Card:
@@ -230,24 +250,27 @@ def _predicted_bytes(spec: ModelSpec, folder: Path) -> int:
     return int(stored * (1.0 if spec.quantization.is_none else quantize.METHODS[spec.quantization.method].loaded_share))
 
 
+def _quantized_with_gptq(spec: ModelSpec, card: Card, options: EngineOptions, report: Report) -> Path:
+    quantize.check(spec.quantization, input_widths(card.config, "gptq"), card.device)
+    dtype = str(card.dtype).removeprefix("torch.")
+    return gptq.quantized_folder(card.source, spec, dtype, card.device.name, options, report)
+
+
 def _load_pristine(
-    spec: ModelSpec, card: Card, options: EngineOptions, report: Report
+    spec: ModelSpec, card: Card, folder: Path, report: Report
 ) -> tuple[Any, int | None, tuple[str, ...]]:
-    """The loaded module, how many of its layers are quantized, and notes for people. Raises Refusal."""
+    """The module loaded from a folder, how many of its layers are quantized, and notes for people. Raises Refusal."""
     quantization, device = spec.quantization, card.device
     method = card.stored_method if quantization.is_none else quantization.method
     if not quantization.is_none:
         quantize.check(quantization, input_widths(card.config, quantization.method), device)
     elif method and (reason := quantize.unavailable(method, device)):
         raise reason
-    folder, config = card.source.folder, copy.deepcopy(card.config)
     bits = quantization.bits or quantize.stored_options(card.config).get("bits")
     notes = [card.stored and f"stored as {card.stored}", quantize.slow_here(method, bits, card.dtype, device)]
-    if quantization.method == "gptq":
-        dtype = str(card.dtype).removeprefix("torch.")
-        folder, config = gptq.quantized_folder(card.source, spec, dtype, device.name, options, report), None
     notes.append(gptq.describe_record(gptq.read_record(folder)))
     report("loading weights", None)
+    config = None if quantization.method == "gptq" else copy.deepcopy(card.config)  # None: as the folder has it
     model = _from_pretrained(spec, card, folder, config)
     if quantization.method == "torchao-int8-static":
         text = read_calibration(quantization.calibration).text

@@ -20,6 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from ..capabilities import Technique
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import ENDINGS, Event, Failed, Loading, NoQuality
 from ..scheduler import Resident, Stop
@@ -77,13 +78,16 @@ class WorkerEngine:
     def unload(self, model: ModelSpec | None) -> None:
         """Free weights in the worker; nothing to do without one. Raises Refusal for those in use."""
         worker = self._worker
-        if worker is None or not worker.alive:
-            return
-        call = worker.call("unload", model)
-        (answer,) = call.answers.get()
-        worker.hang_up(call)
-        if isinstance(answer, Failed):
-            raise Refusal(answer.message, answer.hint)
+        if worker is not None and worker.alive:
+            _ask(worker, "unload", model)
+
+    def capabilities(self) -> tuple[Technique, ...]:
+        """What the worker's machine can run. Raises Refusal when the worker cannot start or dies."""
+        return _ask(self._ready_worker(), "capabilities", None)
+
+    def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
+        """GPTQ group sizes for a model that is here already. Raises Refusal as `capabilities` does."""
+        return _ask(self._ready_worker(), "group_sizes", model)
 
     def resident(self) -> tuple[Resident, ...]:
         """What the worker said last; it tells after every change."""
@@ -115,6 +119,16 @@ class WorkerEngine:
             if self._worker is None or not self._worker.alive:
                 self._worker = _Worker(self._options)
             return self._worker
+
+
+def _ask(worker: _Worker, request: str, payload: Any) -> Any:
+    """One request with one answer. Raises Refusal when the worker refuses or dies."""
+    call = worker.call(request, payload)
+    (answer,) = call.answers.get()
+    worker.hang_up(call)
+    if isinstance(answer, Failed):
+        raise Refusal(answer.message, answer.hint)
+    return answer
 
 
 class _Call:

@@ -108,8 +108,8 @@ class _Desk:
             stop = self._stops.get(number)
             if stop is not None:
                 stop.set()
-        elif request == "unload":
-            threading.Thread(target=self._unload, args=(number, payload), daemon=True).start()
+        else:
+            threading.Thread(target=self._answer, args=(request, number, payload), daemon=True).start()
 
     def _run(self, request: str, number: int, payload: tuple, finish: Callable[[], Any] = lambda: None) -> None:
         """Carry out a request. `finish` is called before the last event is sent: the next request answers to that."""
@@ -129,12 +129,22 @@ class _Desk:
         self._outbox.put("resident", self._engine.resident())
         self._outbox.put(number, last[0], at_once=True)
 
-    def _unload(self, number: int, model: Any) -> None:
-        answer: Any = None
+    def _answer(self, request: str, number: int, payload: Any) -> None:
+        """Answer a question that is not a run."""
         try:
-            self._engine.unload(model)
+            match request:
+                case "unload":
+                    answer = self._engine.unload(payload)
+                case "capabilities":
+                    answer = self._engine.capabilities()
+                case "group_sizes":
+                    answer = self._engine.group_sizes(payload)
+                case _:
+                    answer = Failed(f"The worker knows no request {request!r}.")
         except Refusal as refusal:
             answer = Failed(refusal.message, refusal.hint)
+        except Exception as error:  # whoever asked is waiting for an answer
+            answer = Failed(f"{type(error).__name__}: {error}")
         self._outbox.put("resident", self._engine.resident())
         self._outbox.put(number, answer, at_once=True)
 

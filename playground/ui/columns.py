@@ -99,17 +99,34 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
         _row(words("kv"), megabytes(run.kv_bytes)),
         _row(words("load"), seconds(run.load_s), words("load_why", seconds(run.warmup_s))),
     ]
+    if run.quantized_layers is not None:
+        rows.append(_row(words("quantized_layers"), f"{run.quantized_layers:,}"))
     if run.drafter_bytes is not None:
-        rows.insert(-2, _row(words("drafter"), megabytes(run.drafter_bytes)))
+        rows.insert(7, _row(words("drafter"), megabytes(run.drafter_bytes)))
     if column.slot.decode.speculation != "none":
         why = words("acceptance_why", run.accepted, run.drafted, run.rounds)
         rows.append(_row(words("acceptance"), _number(run.acceptance_rate, "{:.0%}"), why))
         rows.append(_row(words("accepted_len"), _number(run.mean_accepted_len, "{:.2f}"), words("accepted_len_why")))
-    source = ""
+    rows += _quality(run, words)
+    source = "".join(f'<p class="note">{escape(note)}</p>' for note in run.notes)
     if run.source:
         where = f"{words('source')} {run.source} · {run.dtype} · {run.device}"
-        source = f'<p class="source" title="{escape(where)}">{escape(where)}</p>'
+        source += f'<p class="source" title="{escape(where)}">{escape(where)}</p>'
     return f'<dl class="numbers">{"".join(rows)}</dl>{source}'
+
+
+def _quality(run: RunMetrics, words: Words) -> list[str]:
+    """Three rows once quality is measured, one with the reason where it could not be, else none."""
+    if run.no_quality:
+        return [_row(words("no_quality"), DASH, run.no_quality)]
+    if run.perplexity is None:
+        return []
+    by_text = ", ".join(f"{words('text.' + name)} {value:.3g}" for name, value in run.perplexity_by_text)
+    return [
+        _row(words("kl"), f"{run.kl_nats:.3g}", words("kl_why", run.quality_positions), main=True),
+        _row(words("top1"), f"{run.top1:.1%}", words("top1_why", run.quality_positions), main=True),
+        _row(words("perplexity"), f"{run.perplexity:.4g}", by_text, main=True),
+    ]
 
 
 def _speedup_row(board: Board, column: Column, words: Words, speedup: Speedup | None) -> str:

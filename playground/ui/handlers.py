@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import gradio as gr
 
 from ..board import Board
-from ..checks import ConfigError, checked_choice
+from ..checks import ConfigError, checked_bool, checked_choice
 from ..config import Comparison, Mode, Prompt, checked_prompt, checked_settings, describe_model
 from ..presets import find_preset
 from ..scheduler import EngineError, Job, Scheduler
-from .columns import megabytes
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading, draw_notice
+from .gptq_form import group_choices, with_gptq
 from .i18n import Language, Words, pick_language
+from .panels import capabilities_table, loaded_table, machine_line
 from .parts import Parts
 
 REFRESH_S = 0.25
@@ -30,6 +31,19 @@ class _View:
 
     board: Board
     words: Words
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A checked request for a comparison."""
+
+    comparison: Comparison
+    prompt: Prompt
+    mode: Mode
+    quality: bool
+
+    def submit_to(self, scheduler: Scheduler, session: str) -> Job:
+        return scheduler.submit(self.comparison, self.prompt, self.mode, session, self.quality)
 
 
 class Handlers:
@@ -87,7 +101,43 @@ class Handlers:
         comparison = find_preset(self._presets, values[self._parts.preset])
         board = Board(comparison)
         self._views[request.session_hash] = _View(board, words)
-        return self._preset_updates(comparison, words) | self._other_columns(board, words)
+        updates = self._preset_updates(comparison, words) | self._other_columns(board, words)
+        return updates | {self._parts.gptq.add: False}
+
+    def choose_gptq(self, values: Updates, request: gr.Request) -> Updates:
+        """Columns with or without the form's own; a running comparison is stopped."""
+        parts, words = self._parts, Words(values[self._parts.language])
+        self._scheduler.stop_session(request.session_hash)
+        try:
+            comparison = with_gptq(find_preset(self._presets, values[parts.preset]), parts.gptq, values)
+        except ConfigError as error:
+            return {parts.notice: draw_notice(str(error))}
+        board = Board(comparison)
+        self._views[request.session_hash] = _View(board, words)
+        return self._other_columns(board, words) | {parts.notice: ""}
+
+    def offer_group_sizes(self, values: Updates) -> Updates:
+        """Only the group sizes that divide every layer of the comparison's model, where that is known."""
+        parts, words = self._parts, Words(values[self._parts.language])
+        comparison = find_preset(self._presets, values[parts.preset])
+        model = next(slot.model for slot in comparison.slots if slot.id == comparison.reference)
+        try:
+            sizes = self._scheduler.when_idle(lambda engine: engine.group_sizes(model))
+        except EngineError:
+            sizes = None
+        if sizes is None:
+            return {parts.gptq.group_size: gr.skip()}
+        chosen = values[parts.gptq.group_size]
+        kept = chosen if chosen in sizes else max(sizes)
+        return {parts.gptq.group_size: gr.update(choices=group_choices(sizes, words), value=kept)}
+
+    def show_capabilities(self, language: Language) -> str:
+        """What this machine can run; the first time its packages are imported, which takes seconds."""
+        try:
+            found = self._scheduler.when_idle(lambda engine: engine.capabilities())
+        except EngineError as error:
+            return draw_notice(str(error))
+        return capabilities_table(found, Words(language))
 
     def take_example(self, sample: list[str]) -> str:
         return sample[0]
@@ -102,16 +152,17 @@ class Handlers:
         words = Words(values[parts.language])
         try:
             settings = {name: values[control] for name, control in parts.settings.items()}
-            comparison, prompt, mode = self._asked(
-                values[parts.preset], values[parts.prompt], settings, values[parts.mode]
+            asked = self._asked(
+                values[parts.preset], values[parts.prompt], settings, values[parts.mode], values[parts.quality]
             )
+            asked = dataclasses.replace(asked, comparison=with_gptq(asked.comparison, parts.gptq, values))
         except ConfigError as error:
             yield {parts.notice: draw_notice(str(error))}
             return
         self._scheduler.stop_session(request.session_hash)
-        view = _View(Board(comparison, mode), words)
+        view = _View(Board(asked.comparison, asked.mode), words)
         self._views[request.session_hash] = view
-        job = self._scheduler.submit(comparison, prompt, mode, request.session_hash)
+        job = asked.submit_to(self._scheduler, request.session_hash)
         running = {parts.compare: gr.update(interactive=False), parts.stop: gr.update(interactive=True)}
         try:
             yield running | {parts.notice: ""} | self._redraw(view.board, view.words)
@@ -127,25 +178,31 @@ class Handlers:
         yield idle
 
     def compare_api(
-        self, preset: str, prompt: str, settings: dict = {}, mode: str = "fair", slots: list | None = None  # noqa: B006
+        self,
+        preset: str,
+        prompt: str,
+        settings: dict = {},  # noqa: B006
+        mode: str = "fair",
+        slots: list | None = None,
+        quality: bool | None = None,
     ) -> Iterator[dict]:
         """Run a comparison and stream it: each update is the whole state as plain JSON.
 
         preset: id of a preset, such as "five-ways". prompt: text. settings: any of new_tokens,
         temperature, top_p, seed, draft_len, system_prompt, chat_template, ignore_eos; what is left
         out follows the preset. mode: "fair" or "race". slots: ids to run; all when left out.
+        quality: measure KL divergence, top-1 agreement and perplexity after the answers; as the
+        preset says when left out.
         Yields {"preset", "mode", "reference", "slots": {id: {"name", "phase", "queue_position",
         "text", "error", "hint", "metrics", "speedup", "speedup_reason"}}}; a metric that cannot be
         measured is null. Refused input is an error that names the field.
         """
         try:
-            comparison, asked, checked_mode = self._asked(preset, prompt, settings, mode)
-            if slots is not None:
-                comparison = comparison.only(slots)
+            asked = self._asked(preset, prompt, settings, mode, quality, slots)
         except ConfigError as error:
             raise gr.Error(str(error), print_exception=False) from None
-        job = self._scheduler.submit(comparison, asked, checked_mode, f"api-{time.monotonic_ns()}")
-        board = Board(comparison, checked_mode)
+        job = asked.submit_to(self._scheduler, f"api-{time.monotonic_ns()}")
+        board = Board(asked.comparison, asked.mode)
         try:
             while not job.ended:
                 # Also yields when nothing changed: only then can Gradio see that the client has gone.
@@ -177,18 +234,23 @@ class Handlers:
             problem = draw_notice(str(error))
         return self._panel(words) | {self._parts.notice: problem}
 
-    def _asked(self, preset: Any, text: Any, settings: Any, mode: Any) -> tuple[Comparison, Prompt, Mode]:
+    def _asked(
+        self, preset: Any, text: Any, settings: Any, mode: Any, quality: Any, slots: Any = None
+    ) -> _Asked:
         """What was asked for, every part of it checked. Raises ConfigError naming the field."""
         comparison = find_preset(self._presets, preset)
         prompt = checked_prompt(text, checked_settings(settings, comparison.settings))
-        return comparison, prompt, checked_choice("mode", mode, Mode)
+        wants_quality = comparison.quality if quality is None else checked_bool("quality", quality)
+        if slots is not None:
+            comparison = comparison.only(slots)
+        return _Asked(comparison, prompt, checked_choice("mode", mode, Mode), wants_quality)
 
     def _absorb(self, job: Job, view: _View) -> Updates:
-        """Take a moment's events in. Charts are redrawn when a slot ends, columns when they change."""
+        """Take a moment's events in. Charts are redrawn when a slot's numbers settle, columns when they change."""
         board = view.board
-        running = {slot for slot, column in board.columns.items() if not column.ended}
+        settled = board.settled()
         changed = board.absorb(job.gather(REFRESH_S))
-        if any(board.columns[slot].ended for slot in running):
+        if board.settled() != settled:
             return self._redraw(board, view.words)
         # Also without a change: only when something is yielded can Gradio see that the page has gone.
         return self._columns(board, view.words, changed) or {self._parts.notice: gr.skip()}
@@ -212,6 +274,9 @@ class Handlers:
             for name, control in self._parts.settings.items()
         }
         updates[self._parts.description] = draw_description(comparison, words)
+        updates[self._parts.quality] = gr.update(
+            value=comparison.quality, label=words("quality"), info=words("quality_info")
+        )
         updates[self._parts.notice] = ""
         return updates
 
@@ -235,23 +300,10 @@ class Handlers:
         return drawn | {part: gr.update(value=html, visible=bool(html)) for part, html in columns.items()}
 
     def _panel(self, words: Words) -> Updates:
-        machine = self._scheduler.engine.machine()
         loaded = self._scheduler.engine.resident()
         names = [describe_model(item.model) for item in loaded]
-        line = machine or words("machine_unknown")
         return {
-            self._parts.machine: f"<p>{escape(words('machine'))}: {escape(line)}</p>",
-            self._parts.loaded: _loaded_table(loaded, words),
+            self._parts.machine: machine_line(self._scheduler.engine.machine(), words),
+            self._parts.loaded: loaded_table(loaded, words),
             self._parts.chosen_model: gr.update(label=words("model"), choices=names, value=names[0] if names else None),
         }
-
-
-def _loaded_table(loaded: Any, words: Words) -> str:
-    if not loaded:
-        return f"<p>{escape(words('models_none'))}</p>"
-    head = "".join(f"<th>{escape(words(key))}</th>" for key in ("model", "bytes", "slots"))
-    body = "".join(
-        f"<tr><td>{escape(describe_model(item.model))}</td><td>{megabytes(item.bytes)} (+{megabytes(item.added_bytes)})</td><td>{item.modules}</td></tr>"
-        for item in loaded
-    )
-    return f'<table class="loaded-models"><tr>{head}</tr>{body}</table>'

@@ -25,6 +25,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "prompt": ("Prompt", "프롬프트"),
     "prompt_hint": ("Ask something, or pick an example below", "질문을 입력하거나 아래 예시를 고르세요"),
     "examples": ("Examples", "예시"),
+    "quality": ("Measure quality too", "품질도 측정"),
+    "quality_info": (
+        "After the answers: KL divergence and top-1 agreement with the reference, perplexity",
+        "답변 뒤에: 기준 대비 KL 발산과 1순위 일치율, 퍼플렉서티",
+    ),
     "compare": ("Compare", "비교"),
     "stop": ("Stop", "중지"),
     "language": ("Language", "언어"),
@@ -48,6 +53,29 @@ _WORDS: dict[str, tuple[str, str]] = {
     "unloaded": ("Unloaded.", "내렸습니다."),
     "machine": ("Machine", "장치"),
     "machine_unknown": ("the worker is starting", "작업 프로세스를 시작하는 중"),
+    "machine_busy": (
+        "A comparison is running, and looking would disturb its numbers. Open this again when it has ended.",
+        "비교가 실행 중이라 지금 살펴보면 수치에 영향을 줍니다. 끝난 뒤 다시 열어 주세요.",
+    ),
+    "capabilities": ("What this machine can run", "이 장치에서 실행할 수 있는 것"),
+    "technique": ("Technique", "기법"),
+    "runs_here": ("Runs here", "실행 가능"),
+    "yes": ("yes", "예"),
+    "gptq_form": ("Quantize with GPTQ", "GPTQ로 양자화"),
+    "gptq_text": (
+        "Adds a column whose weights are quantized here with GPTQ. That is done once when the column first runs, with "
+        "progress and a Stop that works, and kept in the cache folder; “Loaded models” shows where. "
+        "The folder is a checkpoint that Transformers and vLLM load.",
+        "가중치를 여기서 GPTQ로 양자화한 열을 더합니다. 열이 처음 실행될 때 한 번만 하며 진행률이 보이고 중지할 수 있습니다. "
+        "결과는 캐시 폴더에 보관되고 위치는 ‘올라와 있는 모델’에 나옵니다. Transformers와 vLLM이 그 폴더를 읽을 수 있습니다.",
+    ),
+    "gptq_add": ("Add this column", "이 열 추가"),
+    "gptq_bits": ("Bits", "비트"),
+    "gptq_group": ("Group size", "묶음 크기"),
+    "gptq_group_info": ("Weights that share a scale", "배율을 공유하는 가중치 수"),
+    "gptq_whole_column": ("whole column", "열 전체"),
+    "gptq_act_order": ("Activation order", "활성값 순서"),
+    "gptq_calibration": ("Calibration text (optional)", "보정용 글 (선택)"),
     "reference": ("reference", "기준"),
     "starts": ("starting point", "출발점"),
     "versus": ("vs {0}", "{0} 대비"),
@@ -70,6 +98,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "phase.warming": ("Warming up", "준비 운동 중"),
     "phase.answering": ("Answering", "답하는 중"),
     "phase.done": ("Done", "완료"),
+    "phase.assessing": ("Measuring quality", "품질 측정 중"),
     "phase.stopped": ("Stopped", "중지됨"),
     "phase.failed": ("Failed", "실패"),
     "contended": ("contended", "간섭됨"),
@@ -103,6 +132,22 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "acceptance_why": ("{0} of {1} drafted ids accepted in {2} rounds", "{2}라운드에서 초안 {1}개 중 {0}개 수락"),
     "accepted_len": ("Mean length", "평균 길이"),
+    "quantized_layers": ("Quantized layers", "양자화한 층"),
+    "kl": ("KL divergence", "KL 발산"),
+    "kl_why": (
+        "Mean over {0} ids of the reference's answer, in nats; 0 is the same distribution",
+        "기준 답변의 토큰 {0}개에 대한 평균, 단위 nat; 0이면 같은 분포",
+    ),
+    "top1": ("Top-1 agreement", "1순위 일치율"),
+    "top1_why": (
+        "Share of {0} positions where slot and reference find the same id most likely",
+        "위치 {0}곳 중 슬롯과 기준이 같은 토큰을 가장 유력하게 본 비율",
+    ),
+    "perplexity": ("Perplexity", "퍼플렉서티"),
+    "text.english": ("English", "영어"),
+    "text.korean": ("Korean", "한국어"),
+    "text.code": ("code", "코드"),
+    "no_quality": ("Quality", "품질"),
     "speedup": ("Speed-up", "속도비"),
     "speedup_of": ("vs {0}", "{0} 대비"),
     "source": ("weights from", "가중치 출처"),
@@ -112,6 +157,16 @@ _WORDS: dict[str, tuple[str, str]] = {
     "chart.memory": ("Memory, MB (lower is better)", "메모리, MB (낮을수록 좋음)"),
     "chart.memory_note": ("hatched: shared weights, counted once below", "빗금: 공유 가중치, 한 번만 셈"),
     "chart.acceptance": ("Draft acceptance, overall and by position (higher is better)", "초안 수락률, 전체와 위치별 (높을수록 좋음)"),
+    "chart.quality": (
+        "Quality against speed; dot area = weights (top right is better)",
+        "품질과 속도; 점 넓이 = 가중치 (오른쪽 위가 좋음)",
+    ),
+    "chart.quality_x": ("decode tokens/s", "디코드 토큰/초"),
+    "chart.quality_y": ("top-1 agreement", "1순위 일치율"),
+    "chart.no_quality": (
+        "Tick “Measure quality too” and compare to fill this chart",
+        "‘품질도 측정’을 켜고 비교하면 채워집니다",
+    ),
     "chart.overall": ("overall", "전체"),
     "chart.no_speculation": ("No slot here has drafted yet", "아직 초안을 만든 슬롯이 없습니다"),
     "chart.working": ("Rest of the run's peak", "실행 중 나머지"),
@@ -130,6 +185,9 @@ _WORDS: dict[str, tuple[str, str]] = {
         "- **Acceptance**: accepted ÷ really drafted ids. **Mean accepted length**: 1 + accepted ÷ rounds.\n"
         "- **Peak memory**: the named counter's highest reading over the run, reset before it.\n"
         "- **Speed-up**: ratio of decode tok/s to the reference, only from fair runs of equal length.\n"
+        "- **KL divergence**: mean of KL(reference ‖ slot) over the next-token distributions along the reference's answer, "
+        "in nats. **Top-1 agreement**: share of those positions with the same most likely id. Both teacher-forced.\n"
+        "- **Perplexity**: exp of the mean negative log-likelihood of three short texts that ship (English, Korean, code).\n"
         "- A dash means: not measurable. It is never a zero.",
         "- **TTFT**: 입력이 장치에 오른 뒤 첫 새 토큰까지. 불러오기·대기·준비 운동은 들어가지 않습니다.\n"
         "- **디코드 tok/s**: 첫 묶음 뒤의 토큰 수 ÷ 첫 묶음에서 마지막까지의 시간.\n"
@@ -137,6 +195,9 @@ _WORDS: dict[str, tuple[str, str]] = {
         "- **수락률**: 수락 ÷ 실제 초안 토큰. **평균 수락 길이**: 1 + 수락 ÷ 라운드.\n"
         "- **최대 메모리**: 실행 전에 초기화한, 이름 붙은 계수기의 최댓값.\n"
         "- **속도비**: 기준 슬롯과의 디코드 속도 비. 공정 모드에서 길이가 같을 때만.\n"
+        "- **KL 발산**: 기준의 답변을 따라가며 본 다음 토큰 분포의 KL(기준 ‖ 슬롯) 평균, 단위 nat. "
+        "**1순위 일치율**: 그 위치들 중 가장 유력한 토큰이 같은 비율.\n"
+        "- **퍼플렉서티**: 함께 제공되는 짧은 글 세 편(영어·한국어·코드)의 평균 음의 로그 가능도의 exp.\n"
         "- 줄표(–)는 잴 수 없다는 뜻이며 0이 아닙니다.",
     ),
     # verdict reasons, Korean beside verdicts.REASONS

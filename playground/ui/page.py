@@ -11,6 +11,7 @@ import gradio as gr
 from ..board import Board
 from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of
 from ..scheduler import Scheduler
+from . import gptq_form
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading
 from .examples import EXAMPLES
 from .handlers import Handlers
@@ -35,9 +36,13 @@ def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
     _heading(parts)
     _question(parts, presets, first_preset)
     _settings(parts, board.comparison.settings)
+    parts.gptq = gptq_form.lay_out(parts.say, parts.words)
     parts.notice = gr.HTML(elem_id="notice")
     _results(parts, board)
     _models(parts)
+    with gr.Accordion(open=False, elem_id="capabilities") as parts.capabilities:
+        parts.techniques = gr.HTML(elem_id="techniques", min_height=60)
+    parts.say(parts.capabilities, label="capabilities")
     with gr.Accordion(open=False) as accordion:
         parts.say(accordion, label="definitions")
         parts.say(gr.Markdown(), value="definitions_text")
@@ -59,7 +64,9 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
             parts.preset = gr.Dropdown([(p.title, p.id) for p in presets.values()], value=first_preset, elem_id="preset")
             parts.mode = gr.Radio(list(get_args(Mode)), value="fair", elem_id="mode")
             parts.say(parts.preset, label="preset")
+            parts.quality = gr.Checkbox(presets[first_preset].quality, elem_id="quality")
             parts.say(parts.mode, label="mode", info="mode_info")
+            parts.say(parts.quality, label="quality", info="quality_info")
         with gr.Column(scale=5, min_width=420):
             parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=next(e.text for e in EXAMPLES if not e.drafts_well))
             parts.say(parts.prompt, label="prompt", placeholder="prompt_hint")
@@ -134,12 +141,22 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     # Answered at once, outside the queue. Gradio closes a page's event stream after the last queued
     # event and can lose one that begins at that moment; so only the comparison itself is queued.
     quick = private | {"queue": False}
-    asked = {parts.prompt, parts.preset, parts.mode, parts.language, *parts.settings.values()}
+    asked = {parts.prompt, parts.preset, parts.mode, parts.quality, parts.language, *parts.settings.values(), *parts.gptq.components()}
     everything = parts.all()
     page.load(handlers.open_page, None, everything, **quick)
     page.unload(handlers.close_page)
     parts.language.input(handlers.speak, parts.language, everything, **quick)
     parts.preset.input(handlers.choose_preset, {parts.preset, parts.language}, everything, **quick)
+    column = {parts.preset, parts.language, *parts.gptq.components()}
+    file = parts.gptq.calibration
+    gr.on(
+        [*(c.input for c in parts.gptq.components() if c is not file), file.upload, file.clear],
+        handlers.choose_gptq, column, everything, **quick, trigger_mode="always_last",  # a second click counts
+    )
+    parts.gptq.accordion.expand(handlers.offer_group_sizes, column, parts.gptq.group_size, **quick)
+    parts.capabilities.expand(
+        handlers.show_capabilities, parts.language, parts.techniques, **quick | {"show_progress": "full"}
+    )
     parts.examples.click(handlers.take_example, parts.examples, parts.prompt, **quick)
     gr.on(
         [parts.compare.click, parts.prompt.submit],

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from .gptq_form import GptqForm
 from .i18n import Words
 
 
@@ -19,6 +20,7 @@ class Parts:
     language: gr.Radio = None
     preset: gr.Dropdown = None
     mode: gr.Radio = None
+    quality: gr.Checkbox = None
     prompt: gr.Textbox = None
     examples: gr.Dataset = None
     description: gr.HTML = None
@@ -28,6 +30,9 @@ class Parts:
     settings: dict[str, Any] = field(default_factory=dict)
     columns: list[gr.HTML] = field(default_factory=list)
     charts: dict[str, gr.Plot] = field(default_factory=dict)
+    gptq: GptqForm = field(default_factory=GptqForm)
+    capabilities: gr.Accordion = None
+    techniques: gr.HTML = None
     models: gr.Accordion = None
     machine: gr.HTML = None
     loaded: gr.HTML = None
@@ -52,8 +57,8 @@ class Parts:
         named = [
             value
             for name, value in vars(self).items()
-            if name not in ("words", "settings", "columns", "charts", "_texts")
+            if name not in ("words", "settings", "columns", "charts", "gptq", "_texts")
         ]
         spoken = [component for component, _ in self._texts]
-        found = [*named, *spoken, *self.settings.values(), *self.columns, *self.charts.values()]
+        found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *self.columns, *self.charts.values()]
         return list(dict.fromkeys(found))

@@ -22,14 +22,20 @@ CSS = """
 #notice:not(:has(.notice)) { display: none; }
 #language .wrap { flex-wrap: nowrap; }
 #description p { margin: 0; color: var(--quiet); }
-.gradio-container .info, .gradio-container [data-testid="block-info"] + * { color: var(--quiet); }
+.gradio-container .info, .gradio-container .info-text, .gradio-container [data-testid="block-info"] + * { color: var(--quiet); }
 #notice .notice { border-left: 4px solid #d55e00; padding: 0.5rem 0.8rem; background: var(--background-fill-secondary); }
 #columns { display: grid !important; grid-template-columns: repeat(auto-fit, minmax(min(100%, 215px), 1fr)); gap: 10px; align-items: stretch; }
+@media (max-width: 1600px) {
+  #columns:has(> :nth-child(6)) { grid-template-columns: repeat(3, minmax(0, 1fr)); }
+  #columns:has(> :nth-child(7)) { grid-template-columns: repeat(4, minmax(0, 1fr)); }
+}
+@media (max-width: 800px) { #columns:has(> :nth-child(6)) { grid-template-columns: minmax(0, 1fr); } }
 #columns > * { min-width: 0 !important; width: auto !important; max-width: none; }
 #columns > *, #columns .html-container, #columns .prose { height: 100%; }
 #charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
 @media (max-width: 800px) { #charts { grid-template-columns: minmax(0, 1fr); } }
 #charts > * { min-width: 0 !important; }
+#charts > #chart-quality { grid-column: 1 / -1; }
 
 .slot { display: flex; flex-direction: column; gap: 6px; height: 100%; box-sizing: border-box; padding: 10px 12px;
   border: 1px solid var(--border-color-primary); border-top: 4px solid var(--slot); border-radius: 6px;
@@ -43,7 +49,7 @@ CSS = """
 .slot .status { display: flex; align-items: center; gap: 6px; margin: 0; min-height: 1.6em; font-size: 0.85rem; }
 .slot .status .live { margin-left: auto; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .slot .dot { flex: none; width: 9px; height: 9px; border-radius: 50%; background: #8a8a8a; }
-.slot[data-phase="loading"] .dot, .slot[data-phase="warming"] .dot { background: #e69f00; }
+.slot[data-phase="loading"] .dot, .slot[data-phase="warming"] .dot, .slot[data-phase="assessing"] .dot { background: #e69f00; }
 .slot[data-phase="answering"] .dot { background: #0072b2; }
 .slot[data-phase="done"] .dot { background: #009e73; }
 .slot[data-phase="failed"] .dot { background: #d55e00; }
@@ -62,6 +68,7 @@ CSS = """
 .slot .numbers .main dd { font-size: 1.05rem; font-weight: 650; }
 .slot .numbers .slower dd { color: #c2410c; }
 .dark .slot .numbers .slower dd { color: #fb923c; }
+.slot .note { margin: 0; font-size: 0.78rem; line-height: 1.3; color: var(--quiet); overflow-wrap: anywhere; }
 .slot .source { margin: 0; font-size: 0.72rem; color: var(--quiet); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 
 .js-plotly-plot text { fill: var(--body-text-color) !important; font-family: var(--font) !important; }
@@ -70,6 +77,6 @@ CSS = """
 .js-plotly-plot .gridlayer path { stroke: var(--border-color-primary) !important; }
 .js-plotly-plot .zerolinelayer path { stroke: var(--body-text-color-subdued) !important; }
 .js-plotly-plot .modebar { display: none; }
-.loaded-models { width: 100%; border-collapse: collapse; }
-.loaded-models td, .loaded-models th { text-align: left; padding: 4px 8px; border-bottom: 1px solid var(--border-color-primary); }
+.facts { width: 100%; border-collapse: collapse; }
+.facts td, .facts th { vertical-align: top; text-align: left; padding: 4px 8px; border-bottom: 1px solid var(--border-color-primary); }
 """

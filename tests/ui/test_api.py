@@ -34,7 +34,7 @@ def test_compare_is_documented_and_nothing_else_is_public(client):
     described = client.view_api(return_format="dict")["named_endpoints"]
     assert list(described) == ["/compare"]
     names = [p["parameter_name"] for p in described["/compare"]["parameters"]]
-    assert names == ["preset", "prompt", "settings", "mode", "slots"]
+    assert names == ["preset", "prompt", "settings", "mode", "slots", "quality"]
 
 
 def test_compare_streams_every_slots_text_and_numbers(client):
@@ -88,7 +88,7 @@ def test_bad_input_is_refused_by_name_before_any_slot_runs(echoing, client, argu
 def test_numbers_that_json_clients_cannot_send_are_refused_too(echoing, number):
     """Sent by hand: Python's own client will not write them."""
     ran = len(echoing[1].ran)
-    body = f'{{"data": ["five-ways", "hi", {{"new_tokens": {number}}}, "fair", null]}}'
+    body = f'{{"data": ["five-ways", "hi", {{"new_tokens": {number}}}, "fair", null, null]}}'
     headers = {"content-type": "application/json"}
     answer = httpx.post(f"{echoing[0]}gradio_api/call/compare", content=body, headers=headers)
     if answer.is_success:
