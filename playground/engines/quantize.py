@@ -6,10 +6,13 @@ To add one: its name in `config.QuantizationMethod` (and its options there), its
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -19,6 +22,8 @@ from . import quiet
 from .memory import Device
 from .progress import Report
 from .refusal import Refusal
+
+log = logging.getLogger(__name__)
 
 INSTALL = "Run: pip install -r requirements.txt"
 FP8_CAPABILITY = (8, 9)
@@ -99,7 +104,7 @@ METHODS: dict[QuantizationMethod, Method] = {
     "bnb-int8": Method(("bitsandbytes",), _of_class("Linear8bitLt"), 0.7, _int8, takes_conv1d=True),
     "bnb-nf4": Method(("bitsandbytes",), _of_class("Linear4bit"), 0.6, _four_bits, 64, takes_conv1d=True),
     "bnb-fp4": Method(("bitsandbytes",), _of_class("Linear4bit"), 0.6, _four_bits, 64, takes_conv1d=True),
-    "gptq": Method(("optimum", "gptqmodel"), _of_class("BaseQuantLinear"), 1.0, takes_conv1d=True),
+    "gptq": Method(("optimum", "gptqmodel"), _of_class("BaseQuantLinear"), 1.0),
     "torchao-int8": Method(("torchao",), _has_torchao_weight, 0.7, _torchao("Int8WeightOnlyConfig")),
     "torchao-int8-dynamic": Method(
         ("torchao",), _has_torchao_weight, 0.7, _torchao("Int8DynamicActivationInt8WeightConfig")
@@ -126,8 +131,20 @@ def unavailable(method: QuantizationMethod, device: Device) -> Refusal | None:
     return None
 
 
+def hide_broken_torchao() -> None:
+    """Make a torchao that does not import look absent, before a model is loaded.
+
+    Transformers imports it whenever it is installed, and no model at all would load.
+    """
+    if find_spec("torchao") and (reason := broken_package("torchao")):
+        log.error("torchao does not import and is left out: %s", reason)
+        sys.modules["torchao"] = None  # what the import system takes for absent
+
+
 def broken_package(package: str) -> str:
     """Why a package does not import, in one line; empty when it does."""
+    if sys.modules.get(package, "") is None:
+        return "it was left out; the worker's log says why"
     quiet.before_import(package)
     environment = dict(os.environ)
     try:
@@ -168,7 +185,7 @@ def check(quantization: Quantization, widths: Iterable[int], device: Device) -> 
     if not widths:
         raise Refusal(
             f"quantization: {quantization.method} finds no layer to quantize in this model.",
-            "Layers must be nn.Linear (for bitsandbytes and GPTQ also GPT-2's Conv1D); choose another model or method.",
+            "Layers must be nn.Linear (for bitsandbytes also GPT-2's Conv1D); choose another model or method.",
         )
     _check_multiples(quantization, widths, device)
     _check_groups(quantization, widths)
@@ -296,15 +313,15 @@ def check_quantized(model: torch.nn.Module, method: QuantizationMethod) -> int:
 def settle(model: torch.nn.Module, dtype: torch.dtype) -> None:
     """Bring a freshly quantized model into the form in which it can be shared.
 
-    Some layers change at their first forward: bitsandbytes moves int8 state out of the weight,
-    GPTQ kernels repack theirs. A second module sharing those tensors would find them gone or
+    Some layers change at their first forward: bitsandbytes moves int8 state out of the weight
+    and packs 4-bit weights for the CPU, GPTQ kernels repack theirs. A second module sharing those tensors would find them gone or
     repack them again, so it is done now. Kernels that GPTQModel compiled belong to the original
     module, whose copies would go on calling them, need a C++ compiler, and are no faster on a CPU.
     """
     for module in model.modules():
         if type(module).__name__ == "Linear8bitLt" and module.weight.CB is not None:
             module.init_8bit_state()
-        elif METHODS["gptq"].is_quantized(module):
+        elif METHODS["gptq"].is_quantized(module) or METHODS["bnb-nf4"].is_quantized(module):
             vars(module).pop("dequantize_weight", None)  # the class's own is there again
-            device = next(module.buffers()).device
+            device = next(iter((*module.buffers(), *module.parameters()))).device
             module(torch.zeros(1, module.in_features, dtype=dtype, device=device))

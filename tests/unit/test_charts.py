@@ -1,8 +1,10 @@
 """What the figures hold: the right traces, gaps where nothing was measured, direction in the title."""
 
+import dataclasses
+
 import pytest
 
-from playground.charts import CHARTS, Row, acceptance, decode, memory, ttft
+from playground.charts import CHARTS, Row, acceptance, decode, memory, slot_colour, ttft
 from playground.metrics import RunMetrics
 from playground.ui.i18n import Words
 
@@ -89,3 +91,19 @@ def test_names_are_shown_as_typed(draw):
     name = "<img onerror=x> $3 and $4"
     text = draw([Row(name, FULL)], WORDS).to_json()
     assert "<img" not in text.replace("\\u003c", "<")
+
+
+def test_quality_is_a_dot_a_slot_by_speed_and_agreement_with_the_area_of_its_weights():
+    good = dataclasses.replace(FULL, top1=1.0, kl_nats=0.0, perplexity=9.0)
+    small = dataclasses.replace(good, top1=0.5, decode_tok_per_s=40.0, weights_bytes=FULL.weights_bytes // 4)
+    figure = CHARTS["quality"]([Row("a", good), Row("<b>", small), Row("c", FULL)], WORDS)
+    assert [(trace.x[0], trace.y[0]) for trace in figure.data] == [(20.0, 1.0), (40.0, 0.5)], "c was not assessed"
+    sizes = [trace.marker.size for trace in figure.data]
+    assert sizes[0] == pytest.approx(2 * sizes[1]), "a quarter of the area is half the diameter"
+    assert [trace.marker.color for trace in figure.data] == [slot_colour(0), slot_colour(1)]
+    assert "&lt;b&gt;" in figure.data[1].text[0] and "<b>" not in figure.data[1].hovertext[0]
+
+
+def test_without_an_assessment_the_quality_chart_says_how_to_get_one():
+    figure = CHARTS["quality"]([Row("a", FULL)], WORDS)
+    assert not figure.data and "Measure quality" in figure.layout.annotations[0].text

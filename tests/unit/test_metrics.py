@@ -4,7 +4,20 @@ import pickle
 
 import pytest
 
-from playground.events import Done, Failed, Memory, Queued, Ready, Round, Started, Tokens, WarmedUp
+from playground.events import (
+    Assessing,
+    Done,
+    Failed,
+    Memory,
+    NoQuality,
+    Quality,
+    Queued,
+    Ready,
+    Round,
+    Started,
+    Tokens,
+    WarmedUp,
+)
 from playground.metrics import RunMetrics, live_tok_per_s, measure, phase_of, text_of
 
 S = 1_000_000_000
@@ -117,3 +130,28 @@ def test_every_event_survives_the_pipe():
 
 def test_no_events_no_numbers():
     assert measure([]) == RunMetrics()
+
+
+ENDED = [Started(0, 4), tokens(1), tokens(2), Done("length")]
+FOUND = Quality(0.25, 0.75, 8, 12.5, (("english", 10.0), ("code", 15.0)))
+
+
+def test_quality_stands_beside_the_runs_own_numbers():
+    run = measure([*ENDED, Assessing(0.5), FOUND])
+    assert (run.kl_nats, run.top1, run.perplexity, run.quality_positions) == (0.25, 0.75, 12.5, 8)
+    assert run.decode_tok_per_s == measure(ENDED).decode_tok_per_s and run.finish == "length"
+    plain = measure(ENDED)
+    assert plain.kl_nats is None and plain.top1 is None and plain.perplexity is None and plain.no_quality is None
+
+
+def test_quality_that_could_not_be_measured_is_none_with_its_reason():
+    run = measure([*ENDED, NoQuality("Another vocabulary.", "Choose one family.")])
+    assert run.kl_nats is None and run.no_quality == "Another vocabulary. Choose one family."
+
+
+@pytest.mark.parametrize(("end", "phase"), [(Done("length"), "done"), (Done("stopped"), "stopped")])
+def test_an_assessment_is_a_phase_that_gives_back_how_the_run_ended(end, phase):
+    events = [*ENDED[:-1], end]
+    assert phase_of(events) == phase
+    assert phase_of([*events, Assessing(), Assessing(0.5)]) == "assessing"
+    assert phase_of([*events, Assessing(), FOUND]) == phase_of([*events, NoQuality("no")]) == phase

@@ -6,7 +6,7 @@ import pytest
 
 from playground.config import Comparison, DecodeSpec, ModelSpec, Prompt, SlotSpec
 from playground.engines.scripted import Hold, ScriptedEngine, spoken
-from playground.events import Done, Failed, Queued, Started, Tokens
+from playground.events import Assessing, Done, Failed, NoQuality, Quality, Queued, Started, Tokens
 from playground.scheduler import Scheduler, Stop
 
 PATIENCE_S = 20
@@ -157,3 +157,103 @@ def test_stop_tells_listeners_once_even_late_ones():
     stop.set()
     stop.listen(lambda: heard.append("late"))
     assert heard == ["early", "late"]
+
+
+def assessing_job(script, assessment=None, ids=("a", "b")):
+    engine = ScriptedEngine(script, assessment) if assessment else ScriptedEngine(script)
+    return by_slot(Scheduler(engine).submit(comparison(*ids), Prompt("hi"), "fair", "me", quality=True))
+
+
+def test_quality_is_measured_after_all_answers_over_the_references_own_ids():
+    order, given = [], []
+
+    def script(slot, prompt):
+        order.append(slot.id)
+        return spoken("ok" if slot.id == "a" else "another")
+
+    def assessment(slot, reference, answer):
+        order.append(f"assess {slot.id}")
+        given.append((reference.id, answer))
+        return [Quality(0.0, 1.0, len(answer), 2.0, ())]
+
+    found = assessing_job(script, assessment)
+    assert order == ["a", "b", "assess a", "assess b"], "no assessment comes between two timed runs"
+    assert given == [("a", (ord("o"), ord("k")))] * 2
+    assert all(isinstance(events[-1], Quality) for events in found.values())
+
+
+def test_without_being_asked_nothing_is_assessed():
+    found = by_slot(submit(Scheduler(ScriptedEngine(lambda slot, prompt: spoken("ok"))), comparison("a", "b")))
+    assert all(isinstance(events[-1], Done) for events in found.values())
+
+
+def test_one_slots_failed_assessment_is_not_anothers():
+    def assessment(slot, reference, answer):
+        if slot.id == "raises":
+            raise RuntimeError("boom")
+        return [] if slot.id == "silent" else [Assessing(0.5), Quality(0.0, 1.0, 2, 2.0, ()), Assessing(0.9)]
+
+    found = assessing_job(lambda slot, prompt: spoken("ok"), assessment, ("good", "raises", "silent", "also"))
+    for slot, events in found.items():
+        assert sum(isinstance(e, (Quality, NoQuality)) for e in events) == 1, slot
+        assert isinstance(events[-1], (Quality, NoQuality)), "it comes last"
+    assert "boom" in found["raises"][-1].message and isinstance(found["silent"][-1], NoQuality)
+    assert isinstance(found["also"][-1], Quality)
+
+
+def test_a_failed_slot_is_not_assessed_and_a_failed_reference_leaves_nothing_to_compare_with():
+    def script(failing):
+        return lambda slot, prompt: [Failed("broken")] if slot.id == failing else spoken("ok")
+
+    found = assessing_job(script("b"))
+    assert isinstance(found["b"][-1], Failed) and isinstance(found["a"][-1], Quality)
+    found = assessing_job(script("a"))
+    assert isinstance(found["a"][-1], Failed)
+    assert isinstance(found["b"][-1], NoQuality) and "reference" in found["b"][-1].message
+
+
+def test_a_stop_ends_the_assessments():
+    hold = Hold()
+    engine = ScriptedEngine(lambda slot, prompt: spoken("ok"), lambda slot, reference, answer: [Assessing(), hold])
+    job = Scheduler(engine).submit(comparison("a", "b"), Prompt("hi"), "fair", "me", quality=True)
+    until(job, lambda item: isinstance(item.event, Assessing))
+    job.stop()
+    ends = [item.event for item in job.events() if isinstance(item.event, NoQuality)]
+    assert len(ends) == 2
+
+
+def test_a_question_is_answered_when_the_engine_is_idle_and_disturbs_no_run():
+    hold = Hold()
+    scheduler = Scheduler(ScriptedEngine(lambda slot, prompt: [Started(0, 1), hold, *spoken("ok")[-1:]]))
+    assert scheduler.when_idle(lambda engine: engine.group_sizes(None)) == (32, 64, -1)
+    job = submit(scheduler, comparison("a"))
+    until(job, lambda item: isinstance(item.event, Started))
+    assert scheduler.when_idle(lambda engine: pytest.fail("asked during a run")) is None
+    hold.gate.set()
+    list(job.events())
+
+
+def test_a_comparison_waits_for_a_question_and_survives_its_failure():
+    scheduler, asked, go_on = Scheduler(ScriptedEngine(lambda slot, prompt: spoken("ok"))), threading.Event(), threading.Event()
+
+    def question(engine):
+        asked.set()
+        go_on.wait(PATIENCE_S)
+        raise RuntimeError("boom")
+
+    failures = []
+
+    def ask():
+        try:
+            scheduler.when_idle(question)
+        except RuntimeError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    asked.wait(PATIENCE_S)
+    job = submit(scheduler, comparison("a"))
+    assert [item.event for item in job.next_events(PATIENCE_S)][0] == Queued(1)
+    go_on.set()
+    thread.join()
+    assert failures and isinstance(by_slot(job)["a"][-1], Done)
