@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from .refusal import Refusal
+
 CHUNK_TOKENS = 64
 
 # Called between chunks; raises to stop.
@@ -36,13 +38,18 @@ def logits_for(module: Any, ids: torch.Tensor, start: int, tick: Tick) -> Iterat
 
 
 def divergence(module: Any, reference: Any, ids: torch.Tensor, start: int, tick: Tick) -> tuple[float, float]:
-    """Mean KL(reference || module) in nats, and the share of positions with the same most likely id."""
+    """Mean KL(reference || module) in nats, and the share of positions with the same most likely id.
+
+    Raises Refusal for logits that are not finite.
+    """
     total, agreeing, positions = 0.0, 0, ids.shape[1] - start
     for ours, theirs in zip(logits_for(module, ids, start, tick), logits_for(reference, ids, start, tick)):
         log_p, log_q = theirs.log_softmax(-1), ours.log_softmax(-1)
         # Never negative in exact arithmetic; rounding may leave a speck below 0.
         total += (log_p.exp() * (log_p - log_q)).sum(-1).clamp(min=0).sum().item()
         agreeing += (ours.argmax(-1) == theirs.argmax(-1)).sum().item()
+    if not math.isfinite(total):
+        raise Refusal("quality: a model's logits are not finite numbers.", "Another dtype or quantization may help.")
     return total / positions, agreeing / positions
 
 

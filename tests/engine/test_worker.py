@@ -14,7 +14,7 @@ from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
 from playground.engines.options import EngineOptions
 from playground.engines.refusal import Refusal
 from playground.engines.worker import WorkerEngine
-from playground.events import Done, Failed, Tokens
+from playground.events import Assessing, Done, Failed, NoQuality, Quality, Tokens
 from playground.scheduler import Scheduler, Stop
 
 from .conftest import ask, ids_of, make_model, run
@@ -56,6 +56,26 @@ def test_killing_the_worker_fails_its_column_and_nothing_else(worker, tiny):
     assert isinstance(ends["killed"], Failed) and "SIGKILL" in ends["killed"].message and ends["killed"].hint
     assert isinstance(ends["after"], Done), "the next slot runs on a new worker"
     assert len(ids_of(run(worker, slot(tiny), ask(new_tokens=5)))) == 5, "and so does the next comparison"
+
+
+def test_quality_is_measured_in_the_worker_and_dies_with_it_alone(worker, tiny):
+    reference = slot(tiny)
+    answer = tuple(ids_of(run(worker, reference)))
+    found = list(worker.assess(slot(tiny, "x"), reference, ask(), answer, Stop()))[-1]
+    assert (found.kl_nats, found.top1) == (0.0, 1.0)
+    ends = []
+    for event in worker.assess(slot(tiny, "x"), reference, ask(), answer * 100, Stop()):
+        ends.append(event)
+        if isinstance(event, Assessing) and worker.pid and len(ends) < 3:
+            os.kill(worker.pid, signal.SIGKILL)
+    assert isinstance(ends[-1], NoQuality) and "SIGKILL" in ends[-1].message
+    assert isinstance(list(worker.assess(slot(tiny, "x"), reference, ask(), answer, Stop()))[-1], Quality)
+
+
+def test_the_worker_says_what_its_machine_can_run(worker, tiny):
+    found = {technique.name: technique for technique in worker.capabilities()}
+    assert found["sdpa"].runs and found["bnb-nf4"].runs
+    assert worker.group_sizes(tiny) == (32, 64, -1)
 
 
 def test_a_worker_killed_while_idle_is_replaced_unnoticed(worker, tiny):

@@ -149,3 +149,21 @@ def test_one_columns_failure_stays_its_own():
 def test_settings_left_out_follow_the_preset(echoing, client):
     assert Settings().new_tokens != 192
     client.predict("kv-cache", "hi", {}, api_name="/compare")
+
+
+def test_quality_is_measured_when_asked_for_or_when_the_preset_says_so(echoing, client):
+    final = client.predict("kv-cache", "hi", {}, "fair", None, True, api_name="/compare")
+    for state in final["slots"].values():
+        numbers = state["metrics"]
+        assert state["phase"] == "done" and (numbers["kl_nats"], numbers["top1"], numbers["perplexity"]) == (0.0, 1.0, 10.0)
+    for preset, quality, measured in (("kv-cache", None, False), ("quantization", None, True), ("quantization", False, False)):
+        final = client.predict(preset, "hi", {}, "fair", None, quality, api_name="/compare")
+        assert all((s["metrics"]["perplexity"] is not None) == measured for s in final["slots"].values()), preset
+
+
+@pytest.mark.parametrize("quality", [1, "yes", 0.0, {}])
+def test_quality_is_true_or_false_and_nothing_like_it(echoing, client, quality):
+    ran = len(echoing[1].ran)
+    with pytest.raises(Exception, match="quality"):
+        client.predict("kv-cache", "hi", {}, "fair", None, quality, api_name="/compare")
+    assert len(echoing[1].ran) == ran
