@@ -1,5 +1,6 @@
 """Every way of quantizing that a CPU can do: counted, measured, shared, saved, and refused with the reason."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -471,3 +472,24 @@ def test_two_first_runs_quantize_once(folder, tmp_path, monkeypatch):
     for thread in threads:
         thread.join()
     assert len(made) == 1 and len(set(found)) == 1 and len(found) == 4
+
+
+def test_on_a_gpu_everything_is_placed_at_load_and_on_that_gpu(folder, tmp_path, monkeypatch):
+    """Moving a bitsandbytes model afterwards raises; "auto" would leave layers on the CPU without a word."""
+    from playground.engines import weights
+
+    asked = {}
+
+    def from_pretrained(name, **options):
+        asked.update(options)
+        raise OSError("far enough")
+
+    card = WeightStore(EngineOptions(str(tmp_path), offline=True)).card(ModelSpec(folder), quiet)
+    card = dataclasses.replace(card, device=Device("cuda:0"))
+    monkeypatch.setattr(weights.AutoModelForCausalLM, "from_pretrained", from_pretrained)
+    for quantization in (Quantization(), Quantization("bnb-nf4"), Quantization("torchao-int4", group_size=32)):
+        asked.clear()
+        with pytest.raises(Refusal):
+            weights._from_pretrained(ModelSpec(folder, quantization=quantization), card, Path(folder), None)
+        assert asked["device_map"] == {"": "cuda:0"}
+        assert ("quantization_config" in asked) == (not quantization.is_none)
