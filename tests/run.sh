@@ -7,6 +7,10 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
 missing=()
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+# One of GPTQModel's dependencies comes as C source.
+command -v cc >/dev/null || missing+=(gcc libc6-dev)
+python3 -c 'import os, sysconfig; raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
+  || missing+=(python3-dev)
 command -v chromium >/dev/null || missing+=(chromium)
 [ -n "$(find /usr/share/fonts -name 'NotoSansCJK*' -print -quit 2>/dev/null)" ] || missing+=(fonts-noto-cjk)
 if [ ${#missing[@]} -gt 0 ]; then
