@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from .config import Comparison, Mode, SlotSpec, differences
-from .events import ENDINGS, Done, Event, Failed, Loading, Queued, SlotEvent
+from .events import ENDINGS, Done, Drafts, Event, Failed, Loading, Queued, Round, SlotEvent, Tokens
 from .metrics import Phase, RunMetrics, live_tok_per_s, measure, phase_of, text_of
-from .verdicts import REASONS, Speedup, speedups
+from .verdicts import REASONS, Speedup, speedup, speedups
 
 
 class Column:
@@ -40,6 +40,35 @@ class Column:
     @property
     def text(self) -> str:
         return text_of(self.events)
+
+    @property
+    def pieces(self) -> list[tuple[str, int | None]]:
+        """The answer in runs of text, each with the number of the round whose accepted draft it is.
+
+        None is the target's own. Joined, the runs are `text`.
+        """
+        runs: list[tuple[str, int | None]] = []
+        rounds = -1
+        for event in self.events:
+            if isinstance(event, Round):
+                rounds += 1
+            elif isinstance(event, (Tokens, Done)):
+                cut = event.drafted_chars if isinstance(event, Tokens) else 0
+                for text, source in ((event.text[:cut], rounds), (event.text[cut:], None)):
+                    if text and source is None and runs and runs[-1][1] is None:
+                        runs[-1] = (runs[-1][0] + text, None)
+                    elif text:
+                        runs.append((text, source))
+        return runs
+
+    @property
+    def rounds(self) -> list[Round]:
+        return [event for event in self.events if isinstance(event, Round)]
+
+    @property
+    def drafts(self) -> Drafts | None:
+        """What the rounds drafted and lost, once the answer is complete."""
+        return next((event for event in self.events if isinstance(event, Drafts)), None)
 
     @property
     def run(self) -> RunMetrics:
@@ -95,6 +124,20 @@ class Board:
         runs = {slot: column.run for slot, column in self.columns.items()}
         return speedups(runs, self.comparison.reference, self.mode)
 
+    def plain_slot(self, slot: SlotSpec) -> SlotSpec | None:
+        """The slot that is this one without speculation; None where there is none, or this one has none."""
+        if slot.decode.speculation == "none":
+            return None
+        plain = dataclasses.replace(slot.decode, speculation="none", drafter=None, exit_layer=None)
+        return next((s for s in self.comparison.slots if (s.model, s.decode) == (slot.model, plain)), None)
+
+    def gain(self, slot: SlotSpec) -> Speedup | None:
+        """What speculation itself gained or lost, against the plain slot if that is not the reference."""
+        plain = self.plain_slot(slot)
+        if plain is None or plain.id == self.comparison.reference:
+            return None
+        return speedup(self.columns[slot.id].run, self.columns[plain.id].run, self.mode)
+
     def sharers(self, slot: SlotSpec) -> int:
         """How many slots of this comparison use the slot's weights, itself included."""
         return sum(other.model == slot.model for other in self.comparison.slots)
@@ -126,7 +169,7 @@ class Board:
 def _column_json(column: Column, speedup: Speedup | None) -> dict[str, Any]:
     failure, run = column.failure, column.run
     if not column.ended:
-        run = dataclasses.replace(run, itl_s=None)  # grows with every id; sent once, at the end
+        run = dataclasses.replace(run, itl_s=None, accepted_by_round=None)  # they grow; sent once, at the end
     return {
         "name": column.slot.name,
         "phase": column.phase,

@@ -100,6 +100,29 @@ def acceptance(rows: Sequence[Row], words: Words, contended: bool = False) -> go
     return figure
 
 
+def rounds(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Figure:
+    """Accepted ids of each round, a line a speculating slot."""
+    figure = _figure(words, "chart.rounds", contended)
+    drafting = [(i, row) for i, row in enumerate(rows) if row.run.accepted_by_round]
+    for index, row in drafting:
+        accepted = row.run.accepted_by_round
+        figure.add_scatter(
+            x=list(range(1, len(accepted) + 1)),
+            y=list(accepted),
+            name=html.escape(row.name),
+            mode="lines+markers",
+            line={"color": slot_colour(index), "shape": "hvh", "width": 1.5},
+            marker={"size": 4},
+            hoverinfo="x+y+name",
+        )
+    figure.update_layout(showlegend=len(drafting) > 1)
+    figure.update_xaxes(title={"text": words("chart.rounds_x")}, visible=bool(drafting))
+    figure.update_yaxes(rangemode="tozero", autorange=True, visible=bool(drafting))
+    if not drafting:
+        figure.add_annotation(text=words("chart.no_speculation"), showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+    return figure
+
+
 def quality(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Figure:
     """Top-1 agreement with the reference over decode tokens/s, a dot a slot whose area is its weights."""
     figure = _figure(words, "chart.quality", contended)
@@ -149,6 +172,7 @@ CHARTS: dict[str, Callable[..., go.Figure]] = {
     "decode": decode,
     "memory": memory,
     "acceptance": acceptance,
+    "rounds": rounds,
     "quality": quality,
 }
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .checks import ConfigError, checked_bool, checked_choice, checked_text, shown
 from .quantization import Dtype, Quantization
 
 Attention = Literal["eager", "sdpa"]
 Cache = Literal["none", "dynamic"]
-Speculation = Literal["none", "prompt-lookup", "draft-model"]
+Speculation = Literal["none", "prompt-lookup", "draft-model", "universal", "early-exit"]
+DraftSchedule = Literal["constant", "heuristic", "heuristic_transient"]
 Mode = Literal["fair", "race"]
 
 MAX_SLOTS = 8
@@ -38,12 +39,18 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class DecodeSpec:
-    """The choices that leave the weights alone. `drafter` is set for draft-model speculation only."""
+    """The choices that leave the weights alone.
+
+    `drafter` is set for the speculations that draft with another model: "draft-model", which
+    needs the target's own tokenizer, and "universal", which takes any. `exit_layer` is set for
+    "early-exit": how many of the target's own layers draft.
+    """
 
     attention: Attention = "sdpa"
     cache: Cache = "dynamic"
     speculation: Speculation = "none"
     drafter: ModelSpec | None = None
+    exit_layer: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,10 +70,15 @@ class SlotSpec:
                 "speculation needs a KV cache, since a round checks several ids against it; "
                 'set cache = "dynamic" or speculation = "none".',
             )
-        if (self.decode.speculation == "draft-model") != (self.decode.drafter is not None):
+        if (self.decode.speculation in ("draft-model", "universal")) != (self.decode.drafter is not None):
             raise ConfigError(
                 f"slot {self.id}",
-                'speculation = "draft-model" and a drafter go together; give both or neither.',
+                'speculation = "draft-model" or "universal" and a drafter go together; give both or neither.',
+            )
+        if (self.decode.speculation == "early-exit") != (self.decode.exit_layer is not None):
+            raise ConfigError(
+                f"slot {self.id}",
+                'speculation = "early-exit" and an exit_layer go together; give both or neither.',
             )
 
 
@@ -105,19 +117,30 @@ class Bounds:
     high: float
 
 
+def _one_of(default: str, choices: Any) -> Any:
+    return field(default=default, metadata={"choices": get_args(choices)})
+
+
 def _bounded(default: float, low: float, high: float) -> Any:
     return field(default=default, metadata={"bounds": Bounds(low, high)})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How every slot of a comparison generates. Temperature 0 is greedy; `draft_len` is k."""
+    """How every slot of a comparison generates. Temperature 0 is greedy.
+
+    `draft_len` is k. Where a model drafts, `draft_schedule` says whether k stays ("constant") or
+    follows the last round's success, and `draft_threshold` ends a draft at the first id that the
+    drafter holds less likely than that (0: never).
+    """
 
     new_tokens: int = _bounded(96, 1, 4096)
     temperature: float = _bounded(0.0, 0.0, 5.0)
     top_p: float = _bounded(1.0, 0.01, 1.0)
     seed: int = _bounded(0, 0, 2**31 - 1)
     draft_len: int = _bounded(5, 1, 32)
+    draft_schedule: DraftSchedule = _one_of("constant", DraftSchedule)
+    draft_threshold: float = _bounded(0.0, 0.0, 1.0)
     system_prompt: str = ""
     chat_template: bool = True
     ignore_eos: bool = False
@@ -126,6 +149,11 @@ class Settings:
 def bounds_of(name: str) -> Bounds:
     """The allowed range of a numeric field of `Settings`."""
     return next(f for f in dataclasses.fields(Settings) if f.name == name).metadata["bounds"]
+
+
+def choices_of(name: str) -> tuple[str, ...]:
+    """What a field of `Settings` can be, for a field that is one of a few words; else empty."""
+    return next(f for f in dataclasses.fields(Settings) if f.name == name).metadata.get("choices", ())
 
 
 def checked_settings(given: Any, base: Settings = Settings()) -> Settings:
@@ -149,6 +177,8 @@ def checked_settings(given: Any, base: Settings = Settings()) -> Settings:
 def _checked(name: str, value: Any, default: Any) -> Any:
     if isinstance(default, bool):
         return checked_bool(name, value)
+    if choices_of(name):
+        return checked_choice(name, value, choices_of(name))
     if isinstance(default, str):
         return checked_text(name, value)
     limits = bounds_of(name)

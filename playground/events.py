@@ -69,13 +69,15 @@ class Tokens:
     """A group of new ids from one step (one round under speculation), and the text now final.
 
     `visible` is how many of the ids are not special tokens. `text` holds only whole
-    characters; it may be empty, and may finish a character begun by earlier ids.
+    characters; it may be empty, and may finish a character begun by earlier ids. Its first
+    `drafted_chars` characters come from accepted drafts.
     """
 
     t_ns: int
     ids: tuple[int, ...]
     text: str
     visible: int
+    drafted_chars: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,13 @@ class Round:
     """One step of the target under speculation: ids drafted and, of those, accepted.
 
     Ids drafted after an end of sequence are not counted. A step without a draft has drafted = 0.
+    `draft_s` is the time the draft took; `verify_s` from then to the arrival of the step's ids.
     """
 
     drafted: int
     accepted: int
+    draft_s: float | None = None
+    verify_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,17 @@ class Memory:
     peak_bytes: int | None
     reserved_bytes: int | None
     kv_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """After the answer: what each round drafted and lost, as text, in the order of the rounds.
+
+    Sent once at the end, because turning ids into text takes time that no round should pay.
+    """
+
+    accepted: tuple[str, ...]
+    rejected: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -153,7 +169,7 @@ class NoQuality:
 
 
 Event = (
-    Queued | Loading | Ready | WarmedUp | Started | Tokens | Round | Memory | Done | Failed | Assessing | Quality | NoQuality
+    Queued | Loading | Ready | WarmedUp | Started | Tokens | Round | Memory | Drafts | Done | Failed | Assessing | Quality | NoQuality
 )
 
 ENDINGS = (Done, Failed, Quality, NoQuality)  # the last event of a run or of an assessment

@@ -54,6 +54,10 @@ class RunMetrics:
     acceptance_rate: float | None = None
     mean_accepted_len: float | None = None
     acceptance_by_position: tuple[float, ...] | None = None
+    accepted_by_round: tuple[int, ...] | None = None
+    tokens_per_step: float | None = None
+    draft_s: float | None = None
+    verify_s: float | None = None
     weights_bytes: int | None = None
     drafter_bytes: int | None = None
     memory_counter: str | None = None
@@ -159,7 +163,15 @@ def _speculation(events: tuple[Event, ...]) -> dict:
         "acceptance_rate": accepted / drafted if drafted else None,
         "mean_accepted_len": 1 + accepted / len(rounds),
         "acceptance_by_position": by_position or None,
+        "accepted_by_round": tuple(r.accepted for r in rounds),
+        "tokens_per_step": sum(len(e.ids) for e in events if isinstance(e, Tokens)) / len(rounds),
+        "draft_s": _mean([r.draft_s for r in rounds if r.draft_s is not None and r.drafted]),
+        "verify_s": _mean([r.verify_s for r in rounds if r.verify_s is not None]),
     }
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def _memory(events: tuple[Event, ...]) -> dict:

@@ -38,10 +38,11 @@ REASONS = {
 def speedups(runs: Mapping[str, RunMetrics], reference: str, mode: Mode) -> dict[str, Speedup]:
     """For each slot but the reference: its speed-up, or the reason why there is none."""
     base = runs.get(reference, RunMetrics())
-    return {slot: _speedup(run, base, mode) for slot, run in runs.items() if slot != reference}
+    return {slot: speedup(run, base, mode) for slot, run in runs.items() if slot != reference}
 
 
-def _speedup(run: RunMetrics, base: RunMetrics, mode: Mode) -> Speedup:
+def speedup(run: RunMetrics, base: RunMetrics, mode: Mode) -> Speedup:
+    """One run's speed-up over another, or the reason why there is none."""
     if mode == "race":
         return Speedup(None, "contended")
     finished = ("length", "eos")

@@ -22,6 +22,7 @@ from ..events import (
     ENDINGS,
     Assessing,
     Done,
+    Drafts,
     Event,
     Failed,
     FinishReason,
@@ -53,13 +54,17 @@ Emit = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class _Slot:
-    """A slot ready to run: its modules and what they need."""
+    """A slot ready to run: its modules and what they need.
+
+    `tokenizers` are the target's and the drafter's, where those differ.
+    """
 
     spec: SlotSpec
     weights: Weights
     module: Any
     drafter: Any | None
     card: Card
+    tokenizers: tuple[Any, Any] | None = None
 
 
 class LocalEngine:
@@ -102,8 +107,8 @@ class LocalEngine:
         ids = card.codec.encode(prompt)
         _check_length(ids.shape[1], prompt, card)
         drafter_spec = slot.decode.drafter
-        if drafter_spec:
-            _check_drafter(card, self._store.card(drafter_spec, report))
+        drafter_card = self._store.card(drafter_spec, report) if drafter_spec else None
+        _check_speculation(slot, card, drafter_card, prompt)
         asked = time.perf_counter()
         with ExitStack() as stack:
             weights = stack.enter_context(self._store.use(slot.model, report))
@@ -114,6 +119,7 @@ class LocalEngine:
                 weights.module(slot, slot.decode.attention),
                 drafting.module((slot, "drafter"), slot.decode.attention) if drafting else None,
                 card,
+                _both_tokenizers(card, drafter_card) if slot.decode.speculation == "universal" else None,
             )
             emit(_ready_event(ready, drafting, time.perf_counter() - asked))
             return self._generate(ready, ids, prompt, stop, emit)
@@ -178,6 +184,8 @@ class LocalEngine:
                 kv_bytes=bytes_of(cache),
             )
         )
+        if tap.rounds.drafts:
+            emit(_drafts(tap.rounds.drafts, slot.card.codec))
         return Done(tap.reason(), tap.text.finish())
 
     def _warm_up(self, slot: _Slot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit) -> None:
@@ -257,7 +265,7 @@ def _outcome(work: Callable[[], Event], stopped: Event, failed: Callable[[str, s
 
 def _check_same_ids(card: Card, reference: Card) -> None:
     """Distributions over ids can be compared only where the ids mean the same."""
-    sizes = [c.config.get_text_config().vocab_size for c in (card, reference)]
+    sizes = [_vocabulary_size(c) for c in (card, reference)]
     if sizes[0] != sizes[1] or card.codec.vocabulary() != reference.codec.vocabulary():
         raise Refusal(
             "quality: this slot's vocabulary differs from the reference slot's, so their distributions cannot be compared.",
@@ -294,9 +302,46 @@ def _check_length(prompt_tokens: int, prompt: Prompt, card: Card) -> None:
         )
 
 
+def _vocabulary_size(card: Card) -> int:
+    """How many ids a model scores."""
+    return card.config.get_text_config().vocab_size
+
+
+def _both_tokenizers(target: Card, drafter: Card) -> tuple[Any, Any]:
+    """Copies of both tokenizers for one run: generate encodes and decodes with them meanwhile."""
+    return target.codec.copy_of_tokenizer(), drafter.codec.copy_of_tokenizer()
+
+
+def _drafts(drafts: list[tuple[tuple[int, ...], int]], codec: Codec) -> Drafts:
+    return Drafts(
+        tuple(codec.decode(ids[:accepted]) for ids, accepted in drafts),
+        tuple(codec.decode(ids[accepted:]) for ids, accepted in drafts),
+    )
+
+
+def _check_speculation(slot: SlotSpec, card: Card, drafter: Card | None, prompt: Prompt) -> None:
+    """Raise Refusal for what this pair of models, or this model, cannot do."""
+    if slot.decode.speculation == "early-exit":
+        speculate.check_exit_layer(slot.decode.exit_layer, card.config.get_text_config().num_hidden_layers)
+    if slot.decode.speculation == "draft-model":
+        _check_drafter(card, drafter)
+    if slot.decode.speculation == "universal" and prompt.settings.temperature > 0:
+        # UniversalSpeculativeDecodingGenerator cuts the drafter's head in one order of ids and spreads its scores in
+        # another; measured, the answer follows the drafter's distribution instead of the target's.
+        raise Refusal(
+            "temperature: with a drafter of another tokenizer, Transformers 5.24 does not sample from the target's distribution.",
+            "Set the temperature to 0, or choose a drafter with the target's tokenizer.",
+        )
+    if slot.decode.speculation == "universal" and _vocabulary_size(card) == _vocabulary_size(drafter):
+        raise Refusal(
+            f"drafter: it scores {_vocabulary_size(drafter):,} ids like the target, and Transformers tells tokenizers apart by that.",
+            'With the target\'s own tokenizer use speculation = "draft-model"; else choose a drafter of another size.',
+        )
+
+
 def _check_drafter(target: Card, drafter: Card) -> None:
     speculate.check_vocabularies(target.codec, drafter.codec)
-    sizes = [card.config.get_text_config().vocab_size for card in (target, drafter)]
+    sizes = [_vocabulary_size(card) for card in (target, drafter)]
     if sizes[0] != sizes[1]:
         raise Refusal(
             f"drafter: it scores {sizes[1]:,} ids, the target {sizes[0]:,}.",
@@ -310,15 +355,17 @@ def _eos_ids(card: Card, prompt: Prompt) -> tuple[int, ...]:
 
 def _call_generate(slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: int, tap: _Tap) -> Any:
     """Run generate and return its KV cache, None without one."""
-    options: dict[str, Any] = {}
-    if slot.spec.decode.speculation == "prompt-lookup":
-        options |= speculate.prompt_lookup_options(prompt.settings.draft_len)
+    options = speculate.options_for(slot.spec.decode, prompt.settings)
     config = _generation_config(slot.card, prompt, new_tokens, slot.spec.decode.cache != "none", options)
     with ExitStack() as stack:
         extra: dict[str, Any] = {}
+        drafter = slot.module if slot.spec.decode.speculation == "early-exit" else slot.drafter
+        if drafter is not None:
+            drafter.generation_config = speculate.drafter_config(prompt.settings)
         if slot.drafter is not None:
-            slot.drafter.generation_config = speculate.drafter_config(prompt.settings.draft_len)
             extra["assistant_model"] = slot.drafter
+        if slot.tokenizers is not None:
+            extra["tokenizer"], extra["assistant_tokenizer"] = slot.tokenizers
         if slot.spec.decode.speculation != "none":
             stack.enter_context(tap.rounds.watching(slot.module))
         output = slot.module.generate(
@@ -386,10 +433,14 @@ class _Tap(BaseStreamer):
         ids = tuple(value.reshape(-1).tolist())
         self._last_id = ids[-1]
         self._missing -= len(ids)
-        settled = self.rounds.settle(ids)
-        if settled:
-            self._emit(settled)
-        self._emit(Tokens(arrived, ids, self.text.feed(ids), self._codec.visible(ids)))
+        settled = self.rounds.settle(ids, arrived)
+        if settled is None:
+            self._emit(Tokens(arrived, ids, self.text.feed(ids), self._codec.visible(ids)))
+            return
+        self._emit(settled)
+        drafted = self.text.feed(ids[: settled.accepted]) if settled.accepted else ""
+        text = drafted + self.text.feed(ids[settled.accepted :])
+        self._emit(Tokens(arrived, ids, text, self._codec.visible(ids), len(drafted)))
 
     def end(self) -> None:
         """Nothing to flush: the run's Done carries what is left of the text."""

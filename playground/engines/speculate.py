@@ -6,33 +6,49 @@ module answers with an observed one for the length of the run; nothing is patche
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from transformers import GenerationConfig
 
+from ..config import DecodeSpec, Settings
 from ..events import Round
 from .refusal import Refusal
 from .text import Codec
 
 
-def prompt_lookup_options(draft_len: int) -> dict[str, Any]:
-    """What generate needs to draft `draft_len` ids from the text so far."""
-    return {"prompt_lookup_num_tokens": draft_len}
+def options_for(decode: DecodeSpec, settings: Settings) -> dict[str, Any]:
+    """What generate's own config needs for drafts that come without a second model."""
+    match decode.speculation:
+        case "prompt-lookup":
+            return {"prompt_lookup_num_tokens": settings.draft_len}
+        case "early-exit":
+            return {"assistant_early_exit": decode.exit_layer}
+    return {}
 
 
-def drafter_config(draft_len: int) -> GenerationConfig:
+def drafter_config(settings: Settings) -> GenerationConfig:
     """The drafter's own generation config, which is where Transformers reads k from.
 
-    Constant k and threshold 0: by default k grows and shrinks and a confidence threshold of
-    0.4 cuts drafts short (and adapts itself if scikit-learn happens to be installed).
+    Constant k and threshold 0 unless asked for: left to itself k grows and shrinks and a
+    confidence threshold of 0.4 cuts drafts short (and adapts if scikit-learn is installed).
     """
     return GenerationConfig(
-        num_assistant_tokens=draft_len,
-        num_assistant_tokens_schedule="constant",
-        assistant_confidence_threshold=0.0,
+        num_assistant_tokens=settings.draft_len,
+        num_assistant_tokens_schedule=settings.draft_schedule,
+        assistant_confidence_threshold=settings.draft_threshold,
     )
+
+
+def check_exit_layer(exit_layer: int, layers: int) -> None:
+    """Raise Refusal for an exit that leaves no layer out."""
+    if not 1 <= exit_layer < layers:
+        raise Refusal(
+            f"exit_layer: got {exit_layer}; this model has {layers} layers.",
+            f"Give a number from 1 to {layers - 1}: so many of them draft, the rest verify.",
+        )
 
 
 def check_vocabularies(target: Codec, drafter: Codec) -> None:
@@ -50,11 +66,16 @@ def check_vocabularies(target: Codec, drafter: Codec) -> None:
 
 
 class RoundCounter:
-    """Pairs each draft with the ids that the target then emitted."""
+    """Pairs each draft with the ids that the target then emitted.
+
+    `drafts` holds every round's counted draft and how many of its ids were accepted.
+    """
 
     def __init__(self, eos_ids: tuple[int, ...]):
+        self.drafts: list[tuple[tuple[int, ...], int]] = []
         self._eos_ids = eos_ids
         self._draft: tuple[int, ...] | None = None
+        self._began_ns = self._drafted_ns = 0
 
     @contextmanager
     def watching(self, module: Any) -> Iterator[None]:
@@ -74,15 +95,17 @@ class RoundCounter:
         draft = generator.get_candidates
 
         def observed(input_ids: Any, **kwargs: Any) -> Any:
+            self._began_ns = time.perf_counter_ns()
             candidates, logits = draft(input_ids, **kwargs)
-            self._draft = tuple(candidates[0, input_ids.shape[1] :].tolist())
+            self._draft = tuple(candidates[0, input_ids.shape[1] :].tolist())  # waits for the device
+            self._drafted_ns = time.perf_counter_ns()
             return candidates, logits
 
         generator.get_candidates = observed
         return generator
 
-    def settle(self, emitted: tuple[int, ...]) -> Round | None:
-        """The round that ended with these ids; None when no draft was asked for.
+    def settle(self, emitted: tuple[int, ...], arrived_ns: int) -> Round | None:
+        """The round that ended with these ids at that time; None when no draft was asked for.
 
         Accepted are the leading ids that draft and answer share: after a rejection the
         target's own id differs by construction, and after a full acceptance the draft is
@@ -96,7 +119,9 @@ class RoundCounter:
             if ours != theirs:
                 break
             accepted += 1
-        return Round(len(draft), accepted)
+        self.drafts.append((draft, accepted))
+        draft_s, verify_s = self._drafted_ns - self._began_ns, arrived_ns - self._drafted_ns
+        return Round(len(draft), accepted, draft_s / 1e9, verify_s / 1e9)
 
     def _up_to_eos(self, draft: tuple[int, ...]) -> tuple[int, ...]:
         for i, token in enumerate(draft):

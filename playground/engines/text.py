@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import threading
 from collections.abc import Iterable, Sequence
@@ -63,6 +64,11 @@ class Codec:
                 f"chat_template: this model's template refuses the conversation: {error}",
                 "Clear the system prompt, or turn the chat template off.",
             ) from error
+
+    def copy_of_tokenizer(self) -> Any:
+        """A tokenizer for one caller's own use."""
+        with self._lock:
+            return copy.deepcopy(self._tokenizer)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids, special tokens left out, spaces as they are."""

@@ -20,7 +20,7 @@ def column_html(board: Board, column: Column, words: Words, speedup: Speedup | N
     parts = [
         _header(board, column, words),
         _status(board, column, words),
-        _answer(column),
+        _answer(column, words),
         _failure(column),
         _numbers(board, column, words, speedup),
     ]
@@ -73,9 +73,25 @@ def _progress(fraction: float | None) -> str:
     return "<progress></progress>" if fraction is None else f'<progress value="{fraction:.3f}" max="1"></progress>'
 
 
-def _answer(column: Column) -> str:
+def _answer(column: Column, words: Words) -> str:
     # The outer box is laid out in reverse, which keeps the end of a growing answer in view.
-    return f'<div class="answer" tabindex="0"><div class="text">{escape(column.text)}</div></div>'
+    text = escape(column.text) if column.slot.decode.speculation == "none" else _tinted(column, words)
+    return f'<div class="answer" tabindex="0"><div class="text">{text}</div></div>'
+
+
+def _tinted(column: Column, words: Words) -> str:
+    """The answer with the accepted drafts marked, each with its round on hover."""
+    rounds, drafts = column.rounds, column.drafts
+    spans = []
+    for text, number in column.pieces:
+        if number is None:
+            spans.append(escape(text))
+            continue
+        why = words("round_count", number + 1, rounds[number].accepted, rounds[number].drafted)
+        if drafts and drafts.rejected[number]:
+            why += " · " + words("round_lost", drafts.rejected[number])
+        spans.append(f'<span class="drafted" title="{escape(why)}">{escape(text)}</span>')
+    return "".join(spans)
 
 
 def _failure(column: Column) -> str:
@@ -107,8 +123,20 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
         why = words("acceptance_why", run.accepted, run.drafted, run.rounds)
         rows.append(_row(words("acceptance"), _number(run.acceptance_rate, "{:.0%}"), why))
         rows.append(_row(words("accepted_len"), _number(run.mean_accepted_len, "{:.2f}"), words("accepted_len_why")))
+        rows.append(_row(words("draft_time"), seconds(run.draft_s), words("draft_time_why")))
+        rows.append(_row(words("verify_time"), seconds(run.verify_s), words("verify_time_why")))
+        gain = board.gain(column.slot)
+        if gain is not None:
+            plain = board.plain_slot(column.slot)
+            why = words("speedup_of", plain.name)
+            if gain.reason and column.ended:
+                why = words(f"why.{gain.reason}", *gain.details)
+            rows.insert(1, _row(words("gain"), _number(gain.value, "{:.2f}×"), why, main=True, slower=(gain.value or 1) < 1))
     rows += _quality(run, words)
-    source = "".join(f'<p class="note">{escape(note)}</p>' for note in run.notes)
+    notes = list(run.notes)
+    if column.slot.decode.speculation != "none":
+        notes.append(words(f"pays.{column.slot.decode.speculation}"))
+    source = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
     if run.source:
         where = f"{words('source')} {run.source} · {run.dtype} · {run.device}"
         source += f'<p class="source" title="{escape(where)}">{escape(where)}</p>'

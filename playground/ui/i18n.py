@@ -39,6 +39,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     "top_p": ("Top-p", "Top-p"),
     "seed": ("Seed", "시드"),
     "draft_len": ("Draft length k", "초안 길이 k"),
+    "draft_schedule": ("Draft length over time", "초안 길이 변화"),
+    "draft_threshold": ("Draft confidence threshold (0 = none)", "초안 확신 문턱 (0 = 없음)"),
+    "tint": ("Mark accepted drafts", "수락된 초안 표시"),
+    "tint_info": (
+        "Tinted and underlined: drafted, then accepted. Hover for the round and what it lost",
+        "밑줄과 색: 초안이 수락된 글자. 가리키면 라운드와 버려진 초안이 보입니다",
+    ),
     "system_prompt": ("System prompt", "시스템 프롬프트"),
     "chat_template": ("Chat template", "채팅 템플릿"),
     "ignore_eos": ("Ignore end of sequence (forces equal lengths)", "종료 토큰 무시 (길이를 같게)"),
@@ -90,6 +97,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "choice.cache": ("cache", "캐시"),
     "choice.speculation": ("speculation", "추측 디코딩"),
     "choice.drafter": ("drafter", "초안 모델"),
+    "choice.exit_layer": ("exit layer", "종료 층"),
     # status
     "phase.idle": ("Ready to run", "실행 대기"),
     "phase.queued": ("Waiting for its turn", "차례를 기다리는 중"),
@@ -132,6 +140,32 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "acceptance_why": ("{0} of {1} drafted ids accepted in {2} rounds", "{2}라운드에서 초안 {1}개 중 {0}개 수락"),
     "accepted_len": ("Mean length", "평균 길이"),
+    "draft_time": ("Draft, a round", "초안, 라운드당"),
+    "draft_time_why": ("Mean time to draft, over rounds that drafted", "초안을 만든 라운드의 평균 초안 시간"),
+    "verify_time": ("Verify, a round", "검증, 라운드당"),
+    "verify_time_why": (
+        "Mean time from the draft to the step's ids: the target's forward over the draft",
+        "초안부터 그 단계의 토큰까지 평균 시간: 본 모델이 초안을 한 번에 확인",
+    ),
+    "gain": ("Over plain", "추측 없이 대비"),
+    "round_count": ("round {0}: {1} of {2} drafted ids accepted", "라운드 {0}: 초안 {2}개 중 {1}개 수락"),
+    "round_lost": ("rejected: “{0}”", "버려짐: “{0}”"),
+    "pays.prompt-lookup": (
+        "Pays when the answer repeats the prompt: summaries, edits, code. Costs next to nothing otherwise.",
+        "답이 프롬프트를 되풀이할 때 이득: 요약, 수정, 코드. 아니어도 비용이 거의 없습니다.",
+    ),
+    "pays.draft-model": (
+        "Pays when a much smaller model of the same family often guesses right.",
+        "같은 계열의 훨씬 작은 모델이 자주 맞힐 때 이득.",
+    ),
+    "pays.universal": (
+        "For a drafter with another tokenizer: ids are re-encoded through text each round, which costs time.",
+        "토크나이저가 다른 초안 모델용: 라운드마다 글자를 거쳐 다시 토큰화하므로 시간이 듭니다.",
+    ),
+    "pays.early-exit": (
+        "The model's own first layers draft. Pays for models trained to exit early; others agree seldom.",
+        "모델 자신의 앞쪽 층이 초안을 만듭니다. 조기 종료로 학습한 모델에서 이득, 아니면 드물게 맞습니다.",
+    ),
     "quantized_layers": ("Quantized layers", "양자화한 층"),
     "kl": ("KL divergence", "KL 발산"),
     "kl_why": (
@@ -167,6 +201,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Tick “Measure quality too” and compare to fill this chart",
         "‘품질도 측정’을 켜고 비교하면 채워집니다",
     ),
+    "chart.rounds": ("Accepted drafts by round (higher is better)", "라운드별 수락된 초안 (높을수록 좋음)"),
+    "chart.rounds_x": ("round", "라운드"),
     "chart.overall": ("overall", "전체"),
     "chart.no_speculation": ("No slot here has drafted yet", "아직 초안을 만든 슬롯이 없습니다"),
     "chart.working": ("Rest of the run's peak", "실행 중 나머지"),

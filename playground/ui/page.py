@@ -9,7 +9,7 @@ from typing import Any, get_args
 import gradio as gr
 
 from ..board import Board
-from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of
+from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of, choices_of
 from ..scheduler import Scheduler
 from . import gptq_form
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading
@@ -18,7 +18,8 @@ from .handlers import Handlers
 from .i18n import Language
 from .parts import Parts
 
-_STEPS = {"temperature": 0.05, "top_p": 0.01}
+_STEPS = {"temperature": 0.05, "top_p": 0.01, "draft_threshold": 0.05}
+_TOGGLE_TINT = "on => { document.body.classList.toggle('plain-drafts', !on); }"
 _LANGUAGE_NAMES = {"en": "English", "ko": "한국어"}
 
 
@@ -66,7 +67,9 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
             parts.say(parts.preset, label="preset")
             parts.quality = gr.Checkbox(presets[first_preset].quality, elem_id="quality")
             parts.say(parts.mode, label="mode", info="mode_info")
+            parts.tint = gr.Checkbox(True, elem_id="tint")
             parts.say(parts.quality, label="quality", info="quality_info")
+            parts.say(parts.tint, label="tint", info="tint_info")
         with gr.Column(scale=5, min_width=420):
             parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=next(e.text for e in EXAMPLES if not e.drafts_well))
             parts.say(parts.prompt, label="prompt", placeholder="prompt_hint")
@@ -100,6 +103,8 @@ def _settings(parts: Parts, values: Settings) -> None:
 def _control(name: str, value: Any) -> gr.components.Component:
     if isinstance(value, bool):
         return gr.Checkbox(value=value, elem_id=name, min_width=160)
+    if choices_of(name):
+        return gr.Dropdown(list(choices_of(name)), value=value, elem_id=name, min_width=200)
     if isinstance(value, str):
         return gr.Textbox(value=value, elem_id=name, lines=1, min_width=320)
     limits = bounds_of(name)
@@ -163,6 +168,7 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
         handlers.press_compare, asked, everything, concurrency_limit=None, trigger_mode="once", **private,
     )
     parts.stop.click(handlers.stop, None, None, **quick)
+    parts.tint.change(None, parts.tint, None, js=_TOGGLE_TINT, api_visibility="private")
     panel = [parts.machine, parts.loaded, parts.chosen_model, parts.notice]
     gr.on(
         [parts.refresh.click, parts.models.expand], handlers.show_models, parts.language, panel, **quick

@@ -21,6 +21,7 @@ class Parts:
     preset: gr.Dropdown = None
     mode: gr.Radio = None
     quality: gr.Checkbox = None
+    tint: gr.Checkbox = None
     prompt: gr.Textbox = None
     examples: gr.Dataset = None
     description: gr.HTML = None

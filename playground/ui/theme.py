@@ -35,7 +35,6 @@ CSS = """
 #charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
 @media (max-width: 800px) { #charts { grid-template-columns: minmax(0, 1fr); } }
 #charts > * { min-width: 0 !important; }
-#charts > #chart-quality { grid-column: 1 / -1; }
 
 .slot { display: flex; flex-direction: column; gap: 6px; height: 100%; box-sizing: border-box; padding: 10px 12px;
   border: 1px solid var(--border-color-primary); border-top: 4px solid var(--slot); border-radius: 6px;
@@ -58,6 +57,8 @@ CSS = """
 .slot .answer { display: flex; flex-direction: column-reverse; flex: none; box-sizing: border-box; height: 15rem; overflow-y: auto; padding: 8px;
   border-radius: 4px; background: var(--background-fill-secondary); }
 .slot .answer .text { margin-bottom: auto !important; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.92rem; line-height: 1.45; }
+.slot .drafted { background: color-mix(in srgb, #56b4e9 28%, transparent); text-decoration: underline dotted; text-underline-offset: 3px; border-radius: 2px; }
+.plain-drafts .slot .drafted { background: none; text-decoration: none; }
 .slot .failure { padding: 8px; border-left: 3px solid #d55e00; background: var(--background-fill-secondary); font-size: 0.85rem; overflow-wrap: anywhere; }
 .slot .failure p { margin: 4px 0 0; }
 .slot .numbers { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }

@@ -255,7 +255,7 @@ def one_vector_model(folder, logits):
     """
     from transformers import LlamaForCausalLM
 
-    make_model(folder, layers=1, max_position_embeddings=4096)
+    make_model(folder, layers=2, max_position_embeddings=4096)
     model = LlamaForCausalLM.from_pretrained(folder)
     with torch.no_grad():
         model.model.embed_tokens.weight[:] = model.model.embed_tokens.weight[5]
@@ -267,7 +267,7 @@ def one_vector_model(folder, logits):
     return ModelSpec(str(folder), dtype="float32"), full.softmax(-1)
 
 
-@pytest.mark.parametrize("how", ["plain", "prompt-lookup", "draft-model"])
+@pytest.mark.parametrize("how", ["plain", "prompt-lookup", "draft-model", "early-exit"])
 def test_sampling_keeps_the_targets_distribution(engine, tmp_path, how):
     """1,500 independent draws. The drafter's own distribution is far off, so accepting too much would show."""
     target, expected = one_vector_model(tmp_path / "target", {10: 2.0, 11: 1.5, 12: 1.0, 13: 0.0})
@@ -277,6 +277,7 @@ def test_sampling_keeps_the_targets_distribution(engine, tmp_path, how):
         "plain": DecodeSpec(),
         "prompt-lookup": DecodeSpec(speculation="prompt-lookup"),
         "draft-model": DecodeSpec(speculation="draft-model", drafter=drafter),
+        "early-exit": DecodeSpec(speculation="early-exit", exit_layer=1),
     }[how]
     ids = ids_of(run(engine, slot(target, decode), ask(new_tokens=1500, temperature=1.0, draft_len=3)))
     found = torch.bincount(torch.tensor(ids), minlength=len(expected)) / len(ids)

@@ -3,10 +3,12 @@
 import json
 from html.parser import HTMLParser
 
+import pytest
+
 from playground.board import Board
 from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
 from playground.engines.scripted import spoken
-from playground.events import Failed, Loading, Queued, SlotEvent, Tokens
+from playground.events import Done, Failed, Loading, Queued, Round, SlotEvent, Started, Tokens
 from playground.quantization import Quantization
 from playground.ui.columns import column_html, megabytes, seconds
 from playground.ui.i18n import Words
@@ -128,3 +130,38 @@ def test_units():
     assert [megabytes(v) for v in (None, 0, 3_200_000, 269_030_272, 1_080_000_000)] == [
         "–", "0 MB", "3.2 MB", "269 MB", "1.08 GB",
     ]
+
+
+def speculating_board():
+    plain = SlotSpec("plain", "Plain", ModelSpec("m"), DecodeSpec())
+    slots = (
+        SlotSpec("eager", "Eager", ModelSpec("m"), DecodeSpec("eager")),
+        plain,
+        SlotSpec("lookup", "Lookup", ModelSpec("m"), DecodeSpec(speculation="prompt-lookup")),
+        SlotSpec("exit", "Exit", ModelSpec("m"), DecodeSpec("eager", speculation="early-exit", exit_layer=2)),
+        SlotSpec("alone", "Alone", ModelSpec("other"), DecodeSpec(speculation="prompt-lookup")),
+    )
+    return Board(Comparison("c", "C", slots, "eager")), {slot.id: slot for slot in slots}
+
+
+def test_speculation_is_held_against_the_same_slot_without_it():
+    board, slots = speculating_board()
+    assert board.plain_slot(slots["lookup"]).id == "plain"
+    assert board.plain_slot(slots["exit"]).id == "eager"
+    assert board.plain_slot(slots["alone"]) is None and board.plain_slot(slots["plain"]) is None
+    assert board.gain(slots["exit"]) is None, "that is the speed-up already"
+    for name, gap in (("eager", 1.0), ("plain", 0.5), ("lookup", 0.25)):
+        for event in spoken("abcde", gap_s=gap):
+            board.columns[name].events.append(event)
+    assert board.gain(slots["lookup"]).value == pytest.approx(2.0)
+
+
+def test_accepted_drafts_are_told_apart_in_the_text():
+    board, _ = speculating_board()
+    column = board.columns["lookup"]
+    column.events += [
+        Started(0, 1), Round(2, 2), Tokens(1, (1, 2, 3), "abC", 3, 2), Round(0, 0), Tokens(2, (4,), "D", 1),
+        Round(2, 1), Tokens(3, (5, 6), "eF", 2, 1), Done("length", "G"),
+    ]
+    assert column.pieces == [("ab", 0), ("CD", None), ("e", 2), ("FG", None)]
+    assert "".join(text for text, _ in column.pieces) == column.text

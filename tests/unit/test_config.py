@@ -69,9 +69,13 @@ def test_speculation_without_a_cache_is_refused():
         SlotSpec("s", "s", MODEL, DecodeSpec(cache="none", speculation="prompt-lookup"))
 
 
-@pytest.mark.parametrize("decode", [{"speculation": "draft-model"}, {"drafter": MODEL}])
-def test_a_drafter_and_its_speculation_go_together(decode):
-    with pytest.raises(ConfigError, match="drafter"):
+@pytest.mark.parametrize(
+    "decode",
+    [{"speculation": "draft-model"}, {"speculation": "universal"}, {"drafter": MODEL}, {"speculation": "early-exit"},
+     {"exit_layer": 3}, {"speculation": "prompt-lookup", "exit_layer": 3}, {"speculation": "early-exit", "exit_layer": 3, "drafter": MODEL}],
+)
+def test_a_speculation_and_what_it_drafts_with_go_together(decode):
+    with pytest.raises(ConfigError, match="go together"):
         SlotSpec("s", "s", MODEL, DecodeSpec(**decode))
 
 

@@ -155,3 +155,19 @@ def test_an_assessment_is_a_phase_that_gives_back_how_the_run_ended(end, phase):
     assert phase_of(events) == phase
     assert phase_of([*events, Assessing(), Assessing(0.5)]) == "assessing"
     assert phase_of([*events, Assessing(), FOUND]) == phase_of([*events, NoQuality("no")]) == phase
+
+
+def test_rounds_have_times_and_a_history():
+    """Drafting is averaged over rounds that drafted; verification over all."""
+    rounds = [Round(4, 2, 0.2, 0.5), Round(0, 0, 0.0, 0.3), Round(4, 4, 0.4, 0.4)]
+    events = [Started(0, 4)]
+    for i, found in enumerate(rounds):
+        events += [found, tokens(1 + i, n=1 + found.accepted)]
+    run = measure([*events, Done("length")])
+    assert run.draft_s == pytest.approx(0.3) and run.verify_s == pytest.approx(0.4)
+    assert run.accepted_by_round == (2, 0, 4) and run.tokens_per_step == pytest.approx(9 / 3)
+
+
+def test_rounds_without_times_leave_them_out():
+    run = measure([Started(0, 4), Round(4, 2), tokens(1, n=3), Done("length")])
+    assert run.draft_s is None and run.verify_s is None
