@@ -116,7 +116,7 @@ def rounds(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Fig
             hoverinfo="x+y+name",
         )
     figure.update_layout(showlegend=len(drafting) > 1)
-    figure.update_xaxes(title={"text": words("chart.rounds_x")}, visible=bool(drafting))
+    figure.update_xaxes(visible=bool(drafting))
     figure.update_yaxes(rangemode="tozero", autorange=True, visible=bool(drafting))
     if not drafting:
         figure.add_annotation(text=words("chart.no_speculation"), showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)

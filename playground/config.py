@@ -95,7 +95,7 @@ def _choices(slot: SlotSpec) -> list[tuple[str, str]]:
     drafter = slot.decode.drafter
     pairs = [(f.name, str(getattr(slot.model, f.name))) for f in dataclasses.fields(ModelSpec)]
     pairs += [
-        (f.name, str(getattr(slot.decode, f.name)))
+        (f.name, str(getattr(slot.decode, f.name) or "none"))
         for f in dataclasses.fields(DecodeSpec)
         if f.name != "drafter"
     ]

@@ -21,7 +21,7 @@ from .options import EngineOptions
 from .quiet import quieten, set_up_logging
 from .refusal import Refusal
 
-BATCH_S = 0.15
+BATCH_S = 0.2
 
 
 class _Outbox:

@@ -21,7 +21,7 @@ from .i18n import Language, Words, pick_language
 from .panels import capabilities_table, loaded_table, machine_line
 from .parts import Parts
 
-REFRESH_S = 0.25
+REFRESH_S = 0.33
 Updates = dict[Any, Any]
 
 

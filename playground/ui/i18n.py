@@ -202,7 +202,6 @@ _WORDS: dict[str, tuple[str, str]] = {
         "‘품질도 측정’을 켜고 비교하면 채워집니다",
     ),
     "chart.rounds": ("Accepted drafts by round (higher is better)", "라운드별 수락된 초안 (높을수록 좋음)"),
-    "chart.rounds_x": ("round", "라운드"),
     "chart.overall": ("overall", "전체"),
     "chart.no_speculation": ("No slot here has drafted yet", "아직 초안을 만든 슬롯이 없습니다"),
     "chart.working": ("Rest of the run's peak", "실행 중 나머지"),

@@ -1,6 +1,6 @@
 """What every way of quantizing costs and gains on the built-in model: memory, speed, quality.
 
-    python -m tests.bench.quantization [--repeats 5] [--new-tokens 64]
+    python -m tests.bench.quantization [--repeats 5] [--new-tokens 64] [--only gptq]
 
 Speed: decode tok/s over the unquantized slot's, the two taking turns. Quality: against the
 unquantized slot over its own answers to the example prompts. Prints rows of a Markdown table.
@@ -67,13 +67,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--new-tokens", type=int, default=64)
+    parser.add_argument("--only", help="formats whose name contains this text")
     flags = parser.parse_args()
     quieten()
     torch.manual_seed(0)
     engine, reference = LocalEngine(EngineOptions(default_cache_folder())), slot(Quantization())
     answers = {e.text: run(engine, reference, e.text, flags.new_tokens)[1] for e in EXAMPLES}
     print("| weights | MB | decode rate over unquantized | KL, nats | top-1 | perplexity |\n| --- | --- | --- | --- | --- | --- |")
-    for quantization in FORMATS:
+    for quantization in (q for q in FORMATS if (flags.only or "") in str(q)):
         one = slot(quantization)
         first, _ = run(engine, one, PROMPT, flags.new_tokens)  # loads, or quantizes
         ours, theirs = [], []
