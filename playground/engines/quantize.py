@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 INSTALL = "Run: pip install -r requirements.txt"
 FP8_CAPABILITY = (8, 9)
+# Left to itself torchao sets the compiler's options for the whole process, other slots included.
+_KEEP_TO_YOURSELF = {"set_inductor_config": False}
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def _torchao(name: str) -> Callable[[Quantization, torch.dtype, Device], Any]:
         import torchao.quantization
         from transformers import TorchAoConfig
 
-        return TorchAoConfig(getattr(torchao.quantization, name)())
+        return TorchAoConfig(getattr(torchao.quantization, name)(**_KEEP_TO_YOURSELF))
 
     return config
 
@@ -93,11 +95,13 @@ def _torchao_int4(quantization: Quantization, _dtype: torch.dtype, device: Devic
         from torchao.quantization import Int4WeightOnlyConfig
 
         return TorchAoConfig(
-            Int4WeightOnlyConfig(group_size=quantization.group_size, int4_packing_format="tile_packed_to_4d")
+            Int4WeightOnlyConfig(
+                group_size=quantization.group_size, int4_packing_format="tile_packed_to_4d", **_KEEP_TO_YOURSELF
+            )
         )
     from torchao.prototype.quantization.int4.inference_workflow import PrototypeInt4WeightOnlyConfig
 
-    return TorchAoConfig(PrototypeInt4WeightOnlyConfig(group_size=quantization.group_size))
+    return TorchAoConfig(PrototypeInt4WeightOnlyConfig(group_size=quantization.group_size, **_KEEP_TO_YOURSELF))
 
 
 METHODS: dict[QuantizationMethod, Method] = {
@@ -289,7 +293,9 @@ def make_static_int8(model: torch.nn.Module, pieces: list[list[int]], report: Re
             hook.remove()
     for layer, magnitude in largest.items():
         scale = (magnitude / 127).clamp(min=torch.finfo(torch.float32).eps).reshape(1, 1, 1)
-        config = Int8StaticActivationInt8WeightConfig(act_quant_scale=scale, granularity=[PerTensor(), PerRow()])
+        config = Int8StaticActivationInt8WeightConfig(
+            act_quant_scale=scale, granularity=[PerTensor(), PerRow()], **_KEEP_TO_YOURSELF
+        )
         quantize_(layer, config)
 
 

@@ -493,3 +493,19 @@ def test_on_a_gpu_everything_is_placed_at_load_and_on_that_gpu(folder, tmp_path,
             weights._from_pretrained(ModelSpec(folder, quantization=quantization), card, Path(folder), None)
         assert asked["device_map"] == {"": "cuda:0"}
         assert ("quantization_config" in asked) == (not quantization.is_none)
+
+
+@pytest.mark.parametrize("quantization", ON_A_CPU.values(), ids=ON_A_CPU)
+def test_quantizing_one_slot_changes_no_setting_of_the_others(engine, folder, quantization):
+    """torchao would otherwise set the compiler's options for the whole process."""
+    import torch._inductor.config as inductor
+
+    def settings():
+        return (
+            inductor.coordinate_descent_tuning, inductor.force_fuse_int_mm_with_mul,
+            torch.get_float32_matmul_precision(), torch.get_num_threads(), torch.get_default_dtype(),
+        )
+
+    before = settings()
+    run(engine, slot(ModelSpec(folder, quantization=quantization)))
+    assert settings() == before
