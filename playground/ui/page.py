@@ -19,7 +19,7 @@ from .i18n import Language
 from .parts import Parts
 
 _STEPS = {"temperature": 0.05, "top_p": 0.01, "draft_threshold": 0.05}
-_TOGGLE_TINT = "on => { document.body.classList.toggle('plain-drafts', !on); }"
+_TOGGLE_TINT = "on => { document.querySelector('#columns').classList.toggle('plain-drafts', !on); }"
 _LANGUAGE_NAMES = {"en": "English", "ko": "한국어"}
 
 

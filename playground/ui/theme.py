@@ -58,7 +58,7 @@ CSS = """
   border-radius: 4px; background: var(--background-fill-secondary); }
 .slot .answer .text { margin-bottom: auto !important; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.92rem; line-height: 1.45; }
 .slot .drafted { background: color-mix(in srgb, #56b4e9 28%, transparent); text-decoration: underline dotted; text-underline-offset: 3px; border-radius: 2px; }
-.plain-drafts .slot .drafted { background: none; text-decoration: none; }
+#columns.plain-drafts .slot .drafted { background: none; text-decoration: none; }
 .slot .failure { padding: 8px; border-left: 3px solid #d55e00; background: var(--background-fill-secondary); font-size: 0.85rem; overflow-wrap: anywhere; }
 .slot .failure p { margin: 4px 0 0; }
 .slot .numbers { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }

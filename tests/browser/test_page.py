@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from playground.events import Started, Tokens
+from playground.events import Drafts, Round, Started, Tokens
 from tests.scripted_app import HOSTILE, Conversation, echo, troubled
 
 from .conftest import compare, wait_until_ended
@@ -266,3 +266,26 @@ def test_what_the_machine_cannot_run_is_listed_with_the_reason_and_the_remedy(op
     assert page.locator("#techniques tr[data-runs=true]").count() == 1
     refused = page.locator("#techniques tr[data-runs=false]").inner_text()
     assert "torchao-fp8" in refused and "needs a GPU" in refused and "Use torchao-int8." in refused
+
+
+def test_accepted_drafts_are_marked_tell_their_round_and_can_be_unmarked(open_page):
+    def drafting(slot, prompt):
+        if slot.decode.speculation == "none":
+            return echo(slot, prompt)
+        ready, started, *_, memory, done = echo(slot, prompt)
+        return [
+            ready, started, Round(3, 2, 0.1, 0.2), Tokens(2 * 10**9, (1, 2, 3), "<b>ab", 3, 4),
+            Round(2, 0, 0.1, 0.2), Tokens(3 * 10**9, (4,), "c", 1), memory, Drafts(("<b>a", ""), ("xy", "z")), done,
+        ]
+
+    page = open_page(drafting)
+    compare(page)
+    wait_until_ended(page)
+    marked = page.locator(".slot[data-slot=prompt-lookup] .drafted")
+    assert texts(page)[4] == "<b>abc" and marked.all_inner_texts() == ["<b>a"], "markup from a model stays text"
+    assert marked.get_attribute("title") == "round 1: 2 of 3 drafted ids accepted · rejected: “xy”"
+    assert page.locator(".slot[data-slot=sdpa] .drafted").count() == 0
+    assert marked.evaluate("e => getComputedStyle(e).textDecorationLine") == "underline"
+    page.uncheck("#tint input")
+    page.wait_for_function("getComputedStyle(document.querySelector('.drafted')).textDecorationLine === 'none'")
+    assert contrast(page, ".slot .note") >= 4.5

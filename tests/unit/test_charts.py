@@ -107,3 +107,10 @@ def test_quality_is_a_dot_a_slot_by_speed_and_agreement_with_the_area_of_its_wei
 def test_without_an_assessment_the_quality_chart_says_how_to_get_one():
     figure = CHARTS["quality"]([Row("a", FULL)], WORDS)
     assert not figure.data and "Measure quality" in figure.layout.annotations[0].text
+
+
+def test_rounds_are_a_line_a_speculating_slot():
+    figure = CHARTS["rounds"]([Row("a", FULL), Row("b", dataclasses.replace(FULL, accepted_by_round=(2, 0, 4)))], WORDS)
+    (line,) = figure.data
+    assert (tuple(line.x), tuple(line.y), line.line.color) == ((1, 2, 3), (2, 0, 4), slot_colour(1))
+    assert "drafted" in CHARTS["rounds"]([Row("a", FULL)], WORDS).layout.annotations[0].text
