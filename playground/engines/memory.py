@@ -78,13 +78,15 @@ def pick_device(wanted: str) -> Device:
     return Device(wanted)
 
 
-def release_memory() -> None:
+def release_memory(thorough: bool = False) -> None:
     """Collect garbage and hand freed pages back to the device and the system.
 
-    What survives is set aside from later collections: scanning the libraries' million objects
-    takes a tenth of a second or more, which must not fall into a run.
+    What survives is set aside from later collections: scanning the libraries' half a million
+    objects takes a quarter of a second, which must not fall into a run. `thorough` looks at
+    those again, as is needed where weights were dropped.
     """
-    gc.unfreeze()
+    if thorough:
+        gc.unfreeze()
     gc.collect()
     gc.freeze()
     if torch.cuda.is_available():

@@ -136,7 +136,7 @@ class WeightStore:
             for weights in chosen:
                 if not weights.users:
                     self._drop(weights)
-            release_memory()
+            release_memory(thorough=True)
         if busy:
             raise Refusal(f"unload: {', '.join(busy)} is running.", "Stop the comparison first.")
 
@@ -178,7 +178,7 @@ class WeightStore:
                 log.info("evicting %s to make room", describe_model(weights.spec))
                 self._drop(weights)
                 del weights
-                release_memory()
+                release_memory(thorough=True)
 
     def _room(self, device: Device) -> int:
         room = device.free_bytes() - RESERVE_BYTES

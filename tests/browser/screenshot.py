@@ -25,6 +25,7 @@ def main() -> None:
         page.set_default_timeout(600_000)
         page.goto(url)
         page.wait_for_function("document.querySelectorAll('.slot').length === 5")
+        page.wait_for_selector("#compare:enabled")  # the page's first answer sets the controls
         page.check("#quality input")
         for _ in range(2):  # the second comparison finds everything loaded
             page.click("#compare")

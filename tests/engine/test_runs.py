@@ -51,8 +51,8 @@ def test_greedy_stream_equals_plain_generate(engine, tiny, decode):
     assert events[-1].reason == "length"
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 5, 6, 7, 23])
-@pytest.mark.parametrize("draft_len", [1, 2, 5])
+@pytest.mark.parametrize("length", [1, 2, 6, 23])
+@pytest.mark.parametrize("draft_len", [1, 5])
 @pytest.mark.parametrize("drafter", ["tiny", "other"])
 def test_speculation_changes_no_greedy_id(engine, tiny, request, length, draft_len, drafter):
     prompt = ask(new_tokens=length, draft_len=draft_len)

@@ -31,8 +31,8 @@ def decode(request, other, stranger):
     }[request.param]
 
 
-@pytest.mark.parametrize("draft_len", [1, 3, 6])
-@pytest.mark.parametrize("length", [1, 2, 7, 30])
+@pytest.mark.parametrize("draft_len", [1, 4])
+@pytest.mark.parametrize("length", [1, 7, 30])
 def test_no_drafter_changes_a_greedy_id(engine, tiny, decode, length, draft_len):
     prompt = ask("fox fox the quick brown fox", new_tokens=length, draft_len=draft_len)
     events = run(engine, slot(tiny, decode), prompt)

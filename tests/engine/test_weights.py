@@ -227,7 +227,7 @@ def test_the_peak_is_reset_for_each_run():
     device = Device("cpu")
     big = torch.ones(60_000_000)  # 240 MB
     del big
-    release_memory()
+    release_memory(thorough=True)
     device.reset_peak()
     before = device.current_bytes()
     assert device.peak_bytes() - before < 120e6
