@@ -113,6 +113,11 @@ class Board:
             changed.add(item.slot_id)
         return changed
 
+    @property
+    def answered(self) -> bool:
+        """Whether every slot's answer has ended."""
+        return all(column.ended for column in self.columns.values())
+
     def settled(self) -> dict[str, int]:
         """How many of each slot's results are final: its run's, then its quality's. Charts show these."""
         return {

@@ -246,11 +246,15 @@ class Handlers:
         return _Asked(comparison, prompt, checked_choice("mode", mode, Mode), wants_quality)
 
     def _absorb(self, job: Job, view: _View) -> Updates:
-        """Take a moment's events in. Charts are redrawn when a slot's numbers settle, columns when they change."""
+        """Take a moment's events in. Columns are redrawn when they change, charts once all slots have answered.
+
+        Drawing charts keeps page and browser busy for a third of a second. Done when one slot ends,
+        that would fall into the next one's time to first token.
+        """
         board = view.board
         settled = board.settled()
         changed = board.absorb(job.gather(REFRESH_S))
-        if board.settled() != settled:
+        if board.answered and board.settled() != settled:
             return self._redraw(board, view.words)
         # Also without a change: only when something is yielded can Gradio see that the page has gone.
         return self._columns(board, view.words, changed) or {self._parts.notice: gr.skip()}
