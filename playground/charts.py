@@ -96,7 +96,7 @@ def acceptance(rows: Sequence[Row], words: Words, contended: bool = False) -> go
     figure.update_yaxes(range=[0, 1.08], tickformat=".0%", visible=bool(drafting), autorange=False)
     figure.update_xaxes(type="category", visible=bool(drafting))
     if not drafting:
-        figure.add_annotation(text=words("chart.no_speculation"), showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+        _say(figure, words("chart.no_speculation"))
     return figure
 
 
@@ -119,7 +119,7 @@ def rounds(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Fig
     figure.update_xaxes(visible=bool(drafting))
     figure.update_yaxes(rangemode="tozero", autorange=True, visible=bool(drafting))
     if not drafting:
-        figure.add_annotation(text=words("chart.no_speculation"), showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+        _say(figure, words("chart.no_speculation"))
     return figure
 
 
@@ -151,7 +151,7 @@ def quality(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Fi
         figure.update_xaxes(range=[0, max(speeds) * 1.15])
         figure.update_yaxes(range=[max(0.0, lowest - 0.12 * (1.05 - lowest) - 0.02), 1 + 0.25 * (1.05 - lowest)])
     else:
-        figure.add_annotation(text=words("chart.no_quality"), showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
+        _say(figure, words("chart.no_quality"))
     return figure
 
 
@@ -196,6 +196,11 @@ def _bars(
     highest = max((value for value in values if value is not None), default=1.0)
     figure.update_xaxes(range=[0, highest * 1.15 or 1.0])
     return figure
+
+
+def _say(figure: go.Figure, text: str) -> None:
+    """A sentence in the middle of a chart that has nothing to show."""
+    figure.add_annotation(text=text, showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5)
 
 
 def _dashes(figure: go.Figure, rows: Sequence[Row], values: Sequence[float | None], words: Words) -> None:

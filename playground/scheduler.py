@@ -13,11 +13,12 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 from .capabilities import Technique
 from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec
-from .events import Done, Event, Failed, NoQuality, Quality, Queued, SlotEvent, Tokens
+from .events import ENDINGS, Done, Event, Failed, NoQuality, Queued, SlotEvent, Tokens
 from .metrics import measure, summary
 
 log = logging.getLogger(__name__)
@@ -274,7 +275,8 @@ class Scheduler:
     def _run_lane(self, job: Job, slots: Iterable[SlotSpec], runs: dict[str, list[Event]]) -> None:
         for slot in slots:
             events = runs[slot.id] = []
-            for event in _guarded(self.engine, slot, job.prompt, job._stop):
+            run = partial(self.engine.run, slot, job.prompt, job._stop)
+            for event in _guarded(run, f"slot {slot.id}", job._stop, Done("stopped"), Failed):
                 job._emit(slot, event)
                 events.append(event)
             log.info("%s/%s (%s): %s", job.comparison.id, slot.id, job.mode, summary(measure(events)))
@@ -289,7 +291,9 @@ class Scheduler:
             if not answer:
                 job._emit(slot, NoQuality("The reference slot has no answer to compare with."))
                 continue
-            for event in _guarded_assessment(self.engine, slot, reference, job.prompt, answer, job._stop):
+            assess = partial(self.engine.assess, slot, reference, job.prompt, answer, job._stop)
+            stopped = NoQuality("Stopped before quality was measured.")
+            for event in _guarded(assess, f"quality of slot {slot.id}", job._stop, stopped, NoQuality):
                 job._emit(slot, event)
 
 
@@ -303,37 +307,20 @@ def _lanes(job: Job) -> list[list[SlotSpec]]:
     return list(lanes.values())
 
 
-def _guarded(engine: Engine, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
-    """An engine's events with the promise kept: exactly one Done or Failed, and it comes last."""
-    if stop.is_set():
-        yield Done("stopped")
-        return
-    try:
-        for event in engine.run(slot, prompt, stop):
-            yield event
-            if isinstance(event, (Done, Failed)):
-                return
-    except Exception as error:
-        log.exception("slot %s failed", slot.id)
-        yield Failed(f"{type(error).__name__}: {error}", "This is a fault of the playground; the log has the details.")
-        return
-    yield Failed("The engine ended without a result.", "This is a fault of the playground; run it again.")
-
-
-def _guarded_assessment(
-    engine: Engine, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+def _guarded(
+    events: Callable[[], Iterator[Event]], what: str, stop: Stop, stopped: Event, failed: Callable[[str, str], Event]
 ) -> Iterator[Event]:
-    """An engine's assessment with the promise kept: exactly one Quality or NoQuality, and it comes last."""
+    """An engine's events with the promise kept: exactly one of ENDINGS, and it comes last."""
     if stop.is_set():
-        yield NoQuality("Stopped before quality was measured.")
+        yield stopped
         return
     try:
-        for event in engine.assess(slot, reference, prompt, answer, stop):
+        for event in events():
             yield event
-            if isinstance(event, (Quality, NoQuality)):
+            if isinstance(event, ENDINGS):
                 return
     except Exception as error:
-        log.exception("quality of slot %s failed", slot.id)
-        yield NoQuality(f"{type(error).__name__}: {error}", "This is a fault of the playground; the log has the details.")
+        log.exception("%s failed", what)
+        yield failed(f"{type(error).__name__}: {error}", "This is a fault of the playground; the log has the details.")
         return
-    yield NoQuality("The engine ended without a result.", "This is a fault of the playground; run it again.")
+    yield failed("The engine ended without a result.", "This is a fault of the playground; run it again.")

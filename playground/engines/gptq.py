@@ -62,7 +62,7 @@ def quantized_folder(
     def make(partial: Path) -> None:
         _run({**job, "out": str(partial)}, report)
 
-    make_once(target, RECORD, _stored_bytes(source.folder), make, report)
+    make_once(target, RECORD, source.stored_bytes, make, report)
     return target
 
 
@@ -103,10 +103,6 @@ def _fingerprint(folder: Path) -> str:
             file.seek(-min(_FINGERPRINT_BYTES, path.stat().st_size), os.SEEK_END)
             digest.update(file.read())
     return digest.hexdigest()
-
-
-def _stored_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
 
 
 def _run(job: dict[str, Any], report: Report) -> None:

@@ -21,6 +21,11 @@ class Source:
     folder: Path
     origin: str
 
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the checkpoint's weight files."""
+        return sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
+
 
 def locate(model: str, revision: str | None, options: EngineOptions, report: Report) -> Source:
     """Find a model: the built-in one, a local folder, or a hub repository (fetched if need be).

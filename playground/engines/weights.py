@@ -148,13 +148,15 @@ class WeightStore:
 
     def _load(self, spec: ModelSpec, report: Report) -> Weights:
         card = self.card(spec, report)
+        _check_quantization(spec, card)
         self._make_room(spec, card)
         started = time.perf_counter()
         report("loading weights", None)
         with transformers_bars("loading weights", report), returning_big_blocks():
             folder = card.source.folder
             if spec.quantization.method == "gptq":
-                folder = _quantized_with_gptq(spec, card, self._options, report)
+                dtype = str(card.dtype).removeprefix("torch.")
+                folder = gptq.quantized_folder(card.source, spec, dtype, card.device.name, self._options, report)
             pristine, layers, notes = _load_pristine(spec, card, folder, report)
             for other in self._weights.values():
                 if other.card.device.name == card.device.name:
@@ -170,7 +172,7 @@ class WeightStore:
 
     def _make_room(self, spec: ModelSpec, card: Card) -> None:
         """Evict the least recently used idle weights until the new ones should fit."""
-        needed = _predicted_bytes(spec, card.source.folder)
+        needed = _predicted_bytes(spec, card)
         for weights in list(self._weights.values()):
             if self._room(card.device) >= needed:
                 return
@@ -245,29 +247,30 @@ def _eos_ids(folder: Path, tokenizer: Any) -> tuple[int, ...]:
     return tuple(eos) if isinstance(eos, (list, tuple)) else (() if eos is None else (eos,))
 
 
-def _predicted_bytes(spec: ModelSpec, folder: Path) -> int:
-    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    return int(stored * (1.0 if spec.quantization.is_none else quantize.METHODS[spec.quantization.method].loaded_share))
+def _predicted_bytes(spec: ModelSpec, card: Card) -> int:
+    return int(card.source.stored_bytes * (1.0 if spec.quantization.is_none else quantize.METHODS[spec.quantization.method].loaded_share))
 
 
-def _quantized_with_gptq(spec: ModelSpec, card: Card, options: EngineOptions, report: Report) -> Path:
-    quantize.check(spec.quantization, input_widths(card.config, "gptq"), card.device)
-    dtype = str(card.dtype).removeprefix("torch.")
-    return gptq.quantized_folder(card.source, spec, dtype, card.device.name, options, report)
+def _method(spec: ModelSpec, card: Card) -> QuantizationMethod | None:
+    """The method that was asked for, else the one that the checkpoint is stored in."""
+    return card.stored_method if spec.quantization.is_none else spec.quantization.method
+
+
+def _check_quantization(spec: ModelSpec, card: Card) -> None:
+    """Raise Refusal for what is known not to work, before anything is evicted, made or loaded for it."""
+    if not spec.quantization.is_none:
+        quantize.check(spec.quantization, input_widths(card.config, spec.quantization.method), card.device)
+    elif card.stored_method and (reason := quantize.unavailable(card.stored_method, card.device)):
+        raise reason
 
 
 def _load_pristine(
     spec: ModelSpec, card: Card, folder: Path, report: Report
 ) -> tuple[Any, int | None, tuple[str, ...]]:
     """The module loaded from a folder, how many of its layers are quantized, and notes for people. Raises Refusal."""
-    quantization, device = spec.quantization, card.device
-    method = card.stored_method if quantization.is_none else quantization.method
-    if not quantization.is_none:
-        quantize.check(quantization, input_widths(card.config, quantization.method), device)
-    elif method and (reason := quantize.unavailable(method, device)):
-        raise reason
+    quantization, method = spec.quantization, _method(spec, card)
     bits = quantization.bits or quantize.stored_options(card.config).get("bits")
-    notes = [card.stored and f"stored as {card.stored}", quantize.slow_here(method, bits, card.dtype, device)]
+    notes = [card.stored and f"stored as {card.stored}", quantize.slow_here(method, bits, card.dtype, card.device)]
     notes.append(gptq.describe_record(gptq.read_record(folder)))
     report("loading weights", None)
     config = None if quantization.method == "gptq" else copy.deepcopy(card.config)  # None: as the folder has it

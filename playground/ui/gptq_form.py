@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -27,7 +27,6 @@ class GptqForm:
     group_size: gr.Dropdown = None
     act_order: gr.Checkbox = None
     calibration: gr.File = None
-    labels: dict[str, str] = field(default_factory=dict)
 
     def components(self) -> list[Any]:
         return [self.add, self.bits, self.group_size, self.act_order, self.calibration]
