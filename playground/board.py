@@ -133,7 +133,7 @@ class Board:
         """The slot that is this one without speculation; None where there is none, or this one has none."""
         if slot.decode.speculation == "none":
             return None
-        plain = dataclasses.replace(slot.decode, speculation="none", drafter=None, exit_layer=None)
+        plain = slot.decode.without_speculation()
         return next((s for s in self.comparison.slots if (s.model, s.decode) == (slot.model, plain)), None)
 
     def gain(self, slot: SlotSpec) -> Speedup | None:

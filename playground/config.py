@@ -18,7 +18,7 @@ from .quantization import Dtype, Quantization
 
 Attention = Literal["eager", "sdpa"]
 Cache = Literal["none", "dynamic"]
-Speculation = Literal["none", "prompt-lookup", "draft-model", "universal", "early-exit"]
+Speculation = Literal["none", "prompt-lookup", "draft-model", "universal", "early-exit", "draft-head"]
 DraftSchedule = Literal["constant", "heuristic", "heuristic_transient"]
 Mode = Literal["fair", "race"]
 
@@ -43,7 +43,8 @@ class DecodeSpec:
 
     `drafter` is set for the speculations that draft with another model: "draft-model", which
     needs the target's own tokenizer, and "universal", which takes any. `exit_layer` is set for
-    "early-exit": how many of the target's own layers draft.
+    "early-exit": how many of the target's own layers draft. `draft_head` is set for "draft-head":
+    a folder or hub id with a head that was trained for the target, or "builtin".
     """
 
     attention: Attention = "sdpa"
@@ -51,6 +52,15 @@ class DecodeSpec:
     speculation: Speculation = "none"
     drafter: ModelSpec | None = None
     exit_layer: int | None = None
+    draft_head: str | None = None
+
+    def without_speculation(self) -> DecodeSpec:
+        """The same way of decoding, an id at a time."""
+        return dataclasses.replace(self, speculation="none", drafter=None, exit_layer=None, draft_head=None)
+
+
+# What each kind of speculation needs beside the target; each companion goes with no other kind.
+_COMPANIONS = {"drafter": ("draft-model", "universal"), "exit_layer": ("early-exit",), "draft_head": ("draft-head",)}
 
 
 @dataclass(frozen=True)
@@ -70,16 +80,12 @@ class SlotSpec:
                 "speculation needs a KV cache, since a round checks several ids against it; "
                 'set cache = "dynamic" or speculation = "none".',
             )
-        if (self.decode.speculation in ("draft-model", "universal")) != (self.decode.drafter is not None):
-            raise ConfigError(
-                f"slot {self.id}",
-                'speculation = "draft-model" or "universal" and a drafter go together; give both or neither.',
-            )
-        if (self.decode.speculation == "early-exit") != (self.decode.exit_layer is not None):
-            raise ConfigError(
-                f"slot {self.id}",
-                'speculation = "early-exit" and an exit_layer go together; give both or neither.',
-            )
+        for companion, kinds in _COMPANIONS.items():
+            if (self.decode.speculation in kinds) != (getattr(self.decode, companion) is not None):
+                named = " or ".join(f'"{kind}"' for kind in kinds)
+                raise ConfigError(
+                    f"slot {self.id}", f"speculation = {named} and {companion} go together; give both or neither."
+                )
 
 
 def differences(before: SlotSpec, slot: SlotSpec) -> tuple[tuple[str, str, str], ...]:

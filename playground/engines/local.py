@@ -39,6 +39,7 @@ from ..scheduler import Resident, Stop
 from . import quality, quantize, speculate
 from .calibration import quality_texts
 from .capabilities import capabilities
+from .draft_head import DraftHead, fingerprint
 from .memory import bytes_of, pick_device, release_memory
 from .options import EngineOptions
 from .refusal import Refusal, Stopped
@@ -65,6 +66,7 @@ class _Slot:
     drafter: Any | None
     card: Card
     tokenizers: tuple[Any, Any] | None = None
+    head: DraftHead | None = None
 
 
 class LocalEngine:
@@ -109,6 +111,8 @@ class LocalEngine:
         drafter_spec = slot.decode.drafter
         drafter_card = self._store.card(drafter_spec, report) if drafter_spec else None
         _check_speculation(slot, card, drafter_card, prompt)
+        head_name = slot.decode.draft_head
+        head_folder = self._store.draft_head_folder(head_name, report) if head_name else None
         asked = time.perf_counter()
         with ExitStack() as stack:
             weights = stack.enter_context(self._store.use(slot.model, report))
@@ -120,6 +124,7 @@ class LocalEngine:
                 drafting.module((slot, "drafter"), slot.decode.attention) if drafting else None,
                 card,
                 _both_tokenizers(card, drafter_card) if slot.decode.speculation == "universal" else None,
+                weights.draft_head(head_folder, head_name) if head_folder else None,
             )
             emit(_ready_event(ready, drafting, time.perf_counter() - asked))
             return self._generate(ready, ids, prompt, stop, emit)
@@ -281,13 +286,26 @@ def _ready_event(slot: _Slot, drafting: Weights | None, load_s: float) -> Ready:
     return Ready(
         load_s=load_s,
         weights_bytes=slot.weights.bytes,
-        drafter_bytes=(0 if drafting is slot.weights else drafting.bytes) if drafting else None,
+        drafter_bytes=_drafter_bytes(slot, drafting),
         dtype=str(slot.card.dtype).removeprefix("torch."),
         device=slot.card.device.name,
         source=slot.card.source.origin,
         quantized_layers=slot.weights.quantized_layers,
-        notes=slot.weights.notes,
+        notes=slot.weights.notes + _head_notes(slot),
     )
+
+
+def _drafter_bytes(slot: _Slot, drafting: Weights | None) -> int | None:
+    """What drafting adds to the target's weights; None where nothing but text drafts."""
+    if slot.head is not None:
+        return slot.weights.heads_bytes
+    return None if drafting is None else 0 if drafting is slot.weights else drafting.bytes
+
+
+def _head_notes(slot: _Slot) -> tuple[str, ...]:
+    if slot.head is None or slot.head.config.fingerprint == fingerprint(slot.weights.pristine):
+        return ()
+    return (f"the draft head was trained on other weights ({slot.head.config.target}); drafts may be accepted less often",)
 
 
 def _check_length(prompt_tokens: int, prompt: Prompt, card: Card) -> None:
@@ -367,7 +385,8 @@ def _call_generate(slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: i
         if slot.tokenizers is not None:
             extra["tokenizer"], extra["assistant_tokenizer"] = slot.tokenizers
         if slot.spec.decode.speculation != "none":
-            stack.enter_context(tap.rounds.watching(slot.module))
+            make = speculate.drafts_of(slot.head, prompt.settings) if slot.head is not None else None
+            stack.enter_context(tap.rounds.watching(slot.module, make))
         output = slot.module.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),

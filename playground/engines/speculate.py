@@ -7,7 +7,7 @@ module answers with an observed one for the length of the run; nothing is patche
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,8 @@ from transformers import GenerationConfig
 
 from ..config import DecodeSpec, Settings
 from ..events import Round
+from .draft_head import DraftHead
+from .head_candidates import HeadCandidates
 from .refusal import Refusal
 from .text import Codec
 
@@ -26,6 +28,8 @@ def options_for(decode: DecodeSpec, settings: Settings) -> dict[str, Any]:
             return {"prompt_lookup_num_tokens": settings.draft_len}
         case "early-exit":
             return {"assistant_early_exit": decode.exit_layer}
+        case "draft-head":
+            return {"use_mtp": True}  # assisted decoding; `drafts_of` says by what
     return {}
 
 
@@ -40,6 +44,15 @@ def drafter_config(settings: Settings) -> GenerationConfig:
         num_assistant_tokens_schedule=settings.draft_schedule,
         assistant_confidence_threshold=settings.draft_threshold,
     )
+
+
+def drafts_of(head: DraftHead, settings: Settings) -> Callable[..., HeadCandidates]:
+    """What `RoundCounter.watching` has a module ask for candidates, instead of Transformers' own choice."""
+
+    def make(*, generation_config: GenerationConfig, logits_processor: Any, **_: Any) -> HeadCandidates:
+        return HeadCandidates(head, drafter_config(settings), generation_config, logits_processor)
+
+    return make
 
 
 def check_exit_layer(exit_layer: int, layers: int) -> None:
@@ -78,9 +91,9 @@ class RoundCounter:
         self._began_ns = self._drafted_ns = 0
 
     @contextmanager
-    def watching(self, module: Any) -> Iterator[None]:
-        """See every draft made for `module` inside the block."""
-        make = module._get_candidate_generator
+    def watching(self, module: Any, make: Callable[..., Any] | None = None) -> Iterator[None]:
+        """See every draft made for `module` inside the block, by `make`'s generator if one is given."""
+        make = make or module._get_candidate_generator
 
         def observed(*args: Any, **kwargs: Any) -> Any:
             return self._observe(make(*args, **kwargs))

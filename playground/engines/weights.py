@@ -23,11 +23,12 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from transformers.pytorch_utils import Conv1D
 
-from ..config import Attention, ModelSpec, describe_model
+from ..config import BUILTIN, Attention, ModelSpec, describe_model
 from ..quantization import QuantizationMethod
 from ..scheduler import Resident
 from . import gptq, quantize
 from .calibration import read_calibration, samples
+from .draft_head import SHIPPED, DraftHead, load_head
 from .memory import Device, bytes_of, pick_device, release_memory, returning_big_blocks, tensors_of
 from .options import EngineOptions
 from .progress import Report, transformers_bars
@@ -81,7 +82,20 @@ class Weights:
     notes: tuple[str, ...]
     folder: str
     modules: dict[Hashable, Any] = field(default_factory=dict)
+    heads: dict[Path, DraftHead] = field(default_factory=dict)
     users: int = 0
+
+    @property
+    def heads_bytes(self) -> int:
+        """Bytes that draft heads add to the weights themselves."""
+        return bytes_of([self.pristine, *self.heads.values()]) - self.bytes if self.heads else 0
+
+    def draft_head(self, folder: Path, name: str) -> DraftHead:
+        """The draft head in a folder, loaded once, on these weights' device and in their dtype. Raises Refusal."""
+        if folder not in self.heads:
+            head = load_head(folder, name).to(self.card.device.torch, self.card.dtype)
+            self.heads[folder] = head.attach(self.pristine)
+        return self.heads[folder]
 
     def module(self, owner: Hashable, attention: Attention) -> Any:
         """The owner's own module with its own config, sharing every tensor."""
@@ -106,6 +120,10 @@ class WeightStore:
             if spec not in self._cards:
                 self._cards[spec] = _read_card(spec, self._options, report)
             return self._cards[spec]
+
+    def draft_head_folder(self, name: str, report: Report) -> Path:
+        """Where a draft head lies: the shipped one, a local folder, or a hub repository. Raises Refusal."""
+        return SHIPPED if name == BUILTIN else locate(name, None, self._options, report).folder
 
     def input_widths(self, spec: ModelSpec) -> set[int] | None:
         """Input widths of a model's layers, if the model is on this machine; nothing is fetched."""
@@ -143,7 +161,8 @@ class WeightStore:
     def resident(self) -> tuple[Resident, ...]:
         """Loaded weights, least recently used first. Takes no lock: a page asks while a model loads."""
         return tuple(
-            Resident(w.spec, w.bytes, w.added_bytes, len(w.modules), w.folder) for w in list(self._weights.values())
+            Resident(w.spec, w.bytes + w.heads_bytes, w.added_bytes + w.heads_bytes, len(w.modules), w.folder)
+            for w in list(self._weights.values())
         )
 
     def _load(self, spec: ModelSpec, report: Report) -> Weights:
@@ -193,6 +212,7 @@ class WeightStore:
         """Cut every reference to the modules, so that nothing keeps the tensors alive."""
         self._weights.pop(weights.spec, None)
         weights.modules.clear()
+        weights.heads.clear()
         weights.pristine = None
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from playground.config import ModelSpec, Prompt, Settings
+from playground.distill.hidden import lessons
+from playground.distill.making import head_for
+from playground.distill.recipe import Recipe
+from playground.distill.training import train
+from playground.distill.writing import Row
 from playground.engines.local import LocalEngine
 from playground.engines.options import EngineOptions
 from playground.engines.quiet import quieten
@@ -55,6 +61,19 @@ def make_model(folder, seed=0, layers=2, width=64, tokenizer=None, dtype=torch.f
     return str(folder)
 
 
+def make_head(folder, model, rows=(), passes=0):
+    """Save a draft head for a model: random, or trained on a few rows until it knows them. Returns the folder's name."""
+    target = AutoModelForCausalLM.from_pretrained(model.model).eval()
+    recipe = Recipe(model.model, scored_ids=300, unroll=3, passes=passes, batch=1, learning_rate=0.01)
+    every_id = Row("k", "p", 0.0, (), tuple(range(target.config.vocab_size)))
+    head = head_for(target, recipe, rows or [every_id])
+    if passes:
+        seen = lessons(target, head, rows, Path(f"{folder}-lessons"), 4, lambda n: None)
+        train(head, seen, recipe, Path(f"{folder}-checkpoint"), lambda progress: None)
+    head.save(Path(folder))
+    return str(folder)
+
+
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
     return ModelSpec(make_model(tmp_path_factory.mktemp("tiny")), dtype="float32")
@@ -86,4 +105,4 @@ def ids_of(events):
     return [i for event in events for i in getattr(event, "ids", ())]
 
 
-__all__ = ["ask", "ids_of", "make_model", "make_tokenizer", "measure", "run", "text_of"]
+__all__ = ["ask", "ids_of", "make_head", "make_model", "make_tokenizer", "measure", "run", "text_of"]

@@ -12,7 +12,7 @@ from playground.engines.options import EngineOptions
 from playground.events import Done, Failed, Memory, Ready, Round, Started, Tokens, WarmedUp
 from playground.scheduler import Stop
 
-from .conftest import ask, ids_of, make_model, make_tokenizer, measure, run, text_of
+from .conftest import ask, ids_of, make_head, make_model, make_tokenizer, measure, run, text_of
 
 PATHS = {
     "no cache": DecodeSpec("eager", "none"),
@@ -267,7 +267,7 @@ def one_vector_model(folder, logits):
     return ModelSpec(str(folder), dtype="float32"), full.softmax(-1)
 
 
-@pytest.mark.parametrize("how", ["plain", "prompt-lookup", "draft-model", "early-exit"])
+@pytest.mark.parametrize("how", ["plain", "prompt-lookup", "draft-model", "early-exit", "draft-head"])
 def test_sampling_keeps_the_targets_distribution(engine, tmp_path, how):
     """1,500 independent draws. The drafter's own distribution is far off, so accepting too much would show."""
     target, expected = one_vector_model(tmp_path / "target", {10: 2.0, 11: 1.5, 12: 1.0, 13: 0.0})
@@ -278,6 +278,7 @@ def test_sampling_keeps_the_targets_distribution(engine, tmp_path, how):
         "prompt-lookup": DecodeSpec(speculation="prompt-lookup"),
         "draft-model": DecodeSpec(speculation="draft-model", drafter=drafter),
         "early-exit": DecodeSpec(speculation="early-exit", exit_layer=1),
+        "draft-head": DecodeSpec(speculation="draft-head", draft_head=make_head(tmp_path / "head", target)),
     }[how]
     ids = ids_of(run(engine, slot(target, decode), ask(new_tokens=1500, temperature=1.0, draft_len=3)))
     found = torch.bincount(torch.tensor(ids), minlength=len(expected)) / len(ids)

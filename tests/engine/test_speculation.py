@@ -6,7 +6,7 @@ from playground.config import DecodeSpec, ModelSpec, SlotSpec
 from playground.events import Done, Drafts, Failed, Round, Tokens
 from playground.scheduler import Stop
 
-from .conftest import ask, ids_of, make_model, make_tokenizer, measure, run, text_of
+from .conftest import ask, ids_of, make_head, make_model, make_tokenizer, measure, run, text_of
 from .test_runs import plain
 
 
@@ -21,13 +21,19 @@ def stranger(tmp_path_factory):
     return ModelSpec(make_model(tmp_path_factory.mktemp("stranger"), seed=3, tokenizer=tokenizer), dtype="float32")
 
 
-@pytest.fixture(params=["prompt-lookup", "draft-model", "universal", "early-exit"])
-def decode(request, other, stranger):
+@pytest.fixture(scope="session")
+def head(tiny, tmp_path_factory):
+    return make_head(tmp_path_factory.mktemp("head"), tiny)
+
+
+@pytest.fixture(params=["prompt-lookup", "draft-model", "universal", "early-exit", "draft-head"])
+def decode(request, other, stranger, head):
     return {
         "prompt-lookup": DecodeSpec(speculation="prompt-lookup"),
         "draft-model": DecodeSpec(speculation="draft-model", drafter=other),
         "universal": DecodeSpec(speculation="universal", drafter=stranger),
         "early-exit": DecodeSpec(speculation="early-exit", exit_layer=1),
+        "draft-head": DecodeSpec(speculation="draft-head", draft_head=head),
     }[request.param]
 
 

@@ -42,9 +42,9 @@ def roots(name):
     return {i.split(".")[0] for i in GRAPH[name]}
 
 
-def test_only_engines_import_torch_and_its_kin():
+def test_only_engines_and_the_offline_tool_import_torch_and_its_kin():
     for name in GRAPH:
-        if not name.startswith("playground.engines"):
+        if not name.startswith(("playground.engines", "playground.distill")):
             assert not roots(name) & HEAVY, name
 
 
@@ -73,6 +73,12 @@ def test_the_page_never_sees_an_engines_class():
     for name, found in OWN.items():
         if name.startswith("playground.ui"):
             assert not any(i.startswith("playground.engines") for i in found), name
+
+
+def test_nothing_depends_on_the_offline_tool():
+    for name, found in OWN.items():
+        if not name.startswith("playground.distill"):
+            assert not any(i.startswith("playground.distill") for i in found), name
 
 
 def test_no_cycles():

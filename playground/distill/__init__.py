@@ -1,0 +1,1 @@
+"""Trains a draft head for a target model: an offline tool, `python -m playground.distill`."""
