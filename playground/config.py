@@ -16,11 +16,18 @@ from typing import Any, Literal, get_args
 from .checks import ConfigError, checked_bool, checked_choice, checked_text, shown
 from .quantization import Dtype, Quantization
 
-Attention = Literal["eager", "sdpa"]
-Cache = Literal["none", "dynamic"]
+Attention = Literal[
+    "eager", "sdpa", "sdpa-flash", "sdpa-efficient", "sdpa-cudnn", "sdpa-math",
+    "flash_attention_2", "flash_attention_3", "flex_attention",
+]
+Cache = Literal[
+    "none", "dynamic", "static", "offloaded", "offloaded-static", "quanto-int4", "quanto-int2", "hqq-int4", "fp8",
+]
 Speculation = Literal["none", "prompt-lookup", "draft-model", "universal", "early-exit", "draft-head"]
 DraftSchedule = Literal["constant", "heuristic", "heuristic_transient"]
 Mode = Literal["fair", "race"]
+
+CROPPABLE: tuple[Cache, ...] = ("dynamic", "static", "offloaded", "offloaded-static")  # what speculation can take back
 
 MAX_SLOTS = 8
 BUILTIN = "builtin"
@@ -73,12 +80,12 @@ class SlotSpec:
     decode: DecodeSpec = DecodeSpec()
 
     def __post_init__(self) -> None:
-        speculates = self.decode.speculation != "none"
-        if speculates and self.decode.cache == "none":
+        if self.decode.speculation != "none" and self.decode.cache not in CROPPABLE:
+            named = "no KV cache" if self.decode.cache == "none" else f"a {self.decode.cache} cache, which cannot be cropped"
             raise ConfigError(
                 f"slot {self.id}",
-                "speculation needs a KV cache, since a round checks several ids against it; "
-                'set cache = "dynamic" or speculation = "none".',
+                f"speculation checks several ids at once and takes back what it rejects; it cannot with {named}. "
+                f'Set cache to one of {", ".join(CROPPABLE)}, or speculation = "none".',
             )
         for companion, kinds in _COMPANIONS.items():
             if (self.decode.speculation in kinds) != (getattr(self.decode, companion) is not None):

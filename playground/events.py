@@ -51,9 +51,14 @@ class Ready:
 
 @dataclass(frozen=True)
 class WarmedUp:
-    """An untimed run of a few tokens on this prompt's shape has ended."""
+    """An untimed run of a few tokens on this prompt's shape has ended.
+
+    `kernels` says which SDPA kernels torch chose in it, `enabled_kernels` among which; empty without SDPA.
+    """
 
     warmup_s: float
+    kernels: str = ""
+    enabled_kernels: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,8 +104,9 @@ class Memory:
     """Readings around one run, of the counter called `counter`. None: not measurable here.
 
     `before_bytes` is the reading with everything loaded, before the warm-up; `peak_bytes` the
-    highest since (warm-up included: what it needs, the run needs); `reserved_bytes` what a caching allocator held at its peak; `kv_bytes`
-    the cache's tensors at the end (0 without a cache).
+    highest since (warm-up included: what it needs, the run needs); `reserved_bytes` what a
+    caching allocator held at its peak; `kv_bytes` the cache's tensors at the end (0 without a
+    cache) and `kv_predicted_bytes` what the formula says of as many positions.
     """
 
     counter: str
@@ -108,6 +114,7 @@ class Memory:
     peak_bytes: int | None
     reserved_bytes: int | None
     kv_bytes: int | None
+    kv_predicted_bytes: int | None = None
 
 
 @dataclass(frozen=True)

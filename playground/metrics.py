@@ -65,10 +65,13 @@ class RunMetrics:
     reserved_bytes: int | None = None
     run_peak_bytes: int | None = None
     kv_bytes: int | None = None
+    kv_predicted_bytes: int | None = None
     working_bytes: int | None = None
     dtype: str | None = None
     device: str | None = None
     source: str | None = None
+    kernels: str = ""
+    enabled_kernels: str = ""
     quantized_layers: int | None = None
     notes: tuple[str, ...] = ()
     kl_nats: float | None = None
@@ -107,8 +110,12 @@ def _loading(events: tuple[Event, ...]) -> dict:
                     "quantized_layers": event.quantized_layers,
                     "notes": event.notes,
                 }
-            case WarmedUp(seconds):
-                numbers["warmup_s"] = seconds
+            case WarmedUp():
+                numbers |= {
+                    "warmup_s": event.warmup_s,
+                    "kernels": event.kernels,
+                    "enabled_kernels": event.enabled_kernels,
+                }
             case Done(reason):
                 numbers["finish"] = reason
             case Failed():
@@ -188,6 +195,7 @@ def _memory(events: tuple[Event, ...]) -> dict:
         "reserved_bytes": reading.reserved_bytes,
         "run_peak_bytes": own,
         "kv_bytes": reading.kv_bytes,
+        "kv_predicted_bytes": reading.kv_predicted_bytes,
         "working_bytes": working,
     }
 

@@ -6,22 +6,19 @@ from typing import get_args
 
 from ..capabilities import Technique
 from ..config import Attention, Cache, Speculation
-from . import quantize
+from . import attention, caches, quantize
 from .memory import Device
+from .refusal import Refusal
 
 
 def capabilities(device: Device) -> tuple[Technique, ...]:
     """Every technique on a device. Imports the optional packages, which takes seconds the first time."""
-    plain = [
-        Technique(kind, name)
-        for kind, names in (("cache", Cache), ("attention", Attention), ("speculation", Speculation))
-        for name in get_args(names)
-        if kind != "speculation" or name != "none"
-    ]
-    quantized = []
-    for method in quantize.METHODS:
-        refusal = quantize.unavailable(method, device)
-        quantized.append(
-            Technique("quantization", method, refusal.message, refusal.hint) if refusal else Technique("quantization", method)
-        )
-    return (*plain, *quantized)
+    plain = [Technique("speculation", name) for name in get_args(Speculation) if name != "none"]
+    asked = [("cache", name, caches.unavailable(name, device)) for name in get_args(Cache)]
+    asked += [("attention", name, attention.unavailable(name, device)) for name in get_args(Attention)]
+    asked += [("quantization", name, quantize.unavailable(name, device)) for name in quantize.METHODS]
+    return (*plain, *(Technique(kind, name, *_words(refusal)) for kind, name, refusal in asked))
+
+
+def _words(refusal: Refusal | None) -> tuple[str, ...]:
+    return (refusal.message, refusal.hint) if refusal else ()

@@ -42,7 +42,8 @@ def _quantize(job: dict[str, Any], say: Say) -> None:
     import torch
 
     from .memory import pick_device
-    from .quantize import broken_package, check
+    from .packages import broken_package
+    from .quantize import check
     from .weights import input_widths
 
     say("importing GPTQ", None)

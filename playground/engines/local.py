@@ -36,7 +36,7 @@ from ..events import (
     WarmedUp,
 )
 from ..scheduler import Resident, Stop
-from . import quality, quantize, speculate
+from . import attention, caches, quality, quantize, speculate
 from .calibration import quality_texts
 from .capabilities import capabilities
 from .draft_head import DraftHead, fingerprint
@@ -74,6 +74,7 @@ class LocalEngine:
 
     def __init__(self, options: EngineOptions):
         quantize.hide_broken_torchao()
+        attention.register()
         self._store = WeightStore(options)
         self._warming = threading.Lock()
 
@@ -111,6 +112,9 @@ class LocalEngine:
         drafter_spec = slot.decode.drafter
         drafter_card = self._store.card(drafter_spec, report) if drafter_spec else None
         _check_speculation(slot, card, drafter_card, prompt)
+        if reason := attention.unavailable(slot.decode.attention, card.device):
+            raise reason
+        caches.check(slot.decode, card.config, card.device)
         head_name = slot.decode.draft_head
         head_folder = self._store.draft_head_folder(head_name, report) if head_name else None
         asked = time.perf_counter()
@@ -187,6 +191,7 @@ class LocalEngine:
                 peak_bytes=device.peak_bytes(),
                 reserved_bytes=device.peak_reserved_bytes(),
                 kv_bytes=bytes_of(cache),
+                kv_predicted_bytes=_predicted_kv(slot, cache, _room(slot, ids, prompt)),
             )
         )
         if tap.rounds.drafts:
@@ -199,12 +204,15 @@ class LocalEngine:
         Before every run: kernels depend on the prompt's length, and another slot's run has
         cooled the caches. One at a time even in race mode: first use may build shared state.
         """
-        with self._warming:
+        watch = attention.KernelWatch()
+        with self._warming, watch:
             started = slot.card.device.now_ns()
             few = min(WARMUP_TOKENS, prompt.settings.new_tokens)
             _call_generate(slot, ids, prompt, few, _Tap(slot.card.codec, (), few, stop, lambda event: None))
             ended = slot.card.device.now_ns()
-        emit(WarmedUp((ended - started) / 1e9))
+        alone = slot.spec.decode.speculation in ("none", "prompt-lookup")  # else a drafter's calls are among them
+        words = watch.words(slot.card.config.get_text_config().num_hidden_layers) if alone else ""
+        emit(WarmedUp((ended - started) / 1e9, words, attention.enabled_kernels() if words else ""))
 
     def unload(self, model: ModelSpec | None) -> None:
         """Free weights and the modules built on them. Raises Refusal while they are in use."""
@@ -367,6 +375,17 @@ def _check_drafter(target: Card, drafter: Card) -> None:
         )
 
 
+def _room(slot: _Slot, ids: torch.Tensor, prompt: Prompt) -> int:
+    return caches.room(slot.spec.decode, ids.shape[1] + prompt.settings.new_tokens, prompt.settings.draft_len)
+
+
+def _predicted_kv(slot: _Slot, cache: Any, room: int) -> int | None:
+    """What the formula says of the cache as it is now; a static one has all its room from the start."""
+    decode = slot.spec.decode
+    length = room if "static" in decode.cache else cache.get_seq_length() if cache is not None else 0
+    return caches.predicted_bytes(decode, slot.card.config, int(length), slot.card.dtype)
+
+
 def _eos_ids(card: Card, prompt: Prompt) -> tuple[int, ...]:
     return () if prompt.settings.ignore_eos else card.eos_ids
 
@@ -374,7 +393,8 @@ def _eos_ids(card: Card, prompt: Prompt) -> tuple[int, ...]:
 def _call_generate(slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: int, tap: _Tap) -> Any:
     """Run generate and return its KV cache, None without one."""
     options = speculate.options_for(slot.spec.decode, prompt.settings)
-    config = _generation_config(slot.card, prompt, new_tokens, slot.spec.decode.cache != "none", options)
+    options |= caches.options_for(slot.spec.decode, slot.card.config, _room(slot, ids, prompt))
+    config = _generation_config(slot.card, prompt, new_tokens, options)
     with ExitStack() as stack:
         extra: dict[str, Any] = {}
         drafter = slot.module if slot.spec.decode.speculation == "early-exit" else slot.drafter
@@ -399,7 +419,7 @@ def _call_generate(slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: i
 
 
 def _generation_config(
-    card: Card, prompt: Prompt, new_tokens: int, use_cache: bool, options: dict[str, Any]
+    card: Card, prompt: Prompt, new_tokens: int, options: dict[str, Any]
 ) -> GenerationConfig:
     """Everything set here, so that a checkpoint's own generation defaults change nothing."""
     settings = prompt.settings
@@ -409,7 +429,6 @@ def _generation_config(
     return GenerationConfig(
         max_new_tokens=new_tokens,
         do_sample=sampling,
-        use_cache=use_cache,
         eos_token_id=eos,
         pad_token_id=card.eos_ids[0] if card.eos_ids else 0,
         return_dict_in_generate=True,

@@ -7,19 +7,17 @@ To add one: its name in `config.QuantizationMethod` (and its options there), its
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 from ..quantization import GROUP_SIZES, WHOLE_COLUMN, Quantization, QuantizationMethod
-from . import quiet
 from .memory import Device
+from .packages import broken_package
 from .progress import Report
 from .refusal import Refusal
 
@@ -143,22 +141,6 @@ def hide_broken_torchao() -> None:
     if find_spec("torchao") and (reason := broken_package("torchao")):
         log.error("torchao does not import and is left out: %s", reason)
         sys.modules["torchao"] = None  # what the import system takes for absent
-
-
-def broken_package(package: str) -> str:
-    """Why a package does not import, in one line; empty when it does."""
-    if sys.modules.get(package, "") is None:
-        return "it was left out; the worker's log says why"
-    quiet.before_import(package)
-    environment = dict(os.environ)
-    try:
-        import_module(package)
-    except Exception as error:  # a broken native library raises anything
-        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
-    finally:  # gptqmodel sets the allocator's options and the hub's folders for everybody
-        os.environ.clear()
-        os.environ.update(environment)
-    return ""
 
 
 def _no_fp8(method: QuantizationMethod, device: Device) -> Refusal | None:

@@ -27,6 +27,7 @@ from ..config import BUILTIN, Attention, ModelSpec, describe_model
 from ..quantization import QuantizationMethod
 from ..scheduler import Resident
 from . import gptq, quantize
+from .attention import implementation
 from .calibration import read_calibration, samples
 from .draft_head import SHIPPED, DraftHead, load_head
 from .memory import Device, bytes_of, pick_device, release_memory, returning_big_blocks, tensors_of
@@ -382,6 +383,6 @@ def input_widths(config: Any, method: QuantizationMethod = "gptq") -> set[int]:
 def _sharing_copy(pristine: Any, attention: Attention) -> Any:
     kept = {id(t): t for t in (*tensors_of(pristine), *pristine.parameters())}
     module = copy.deepcopy(pristine, kept)
-    module.set_attn_implementation(attention)
+    module.set_attn_implementation(implementation(attention))
     module.generation_config = GenerationConfig()  # a checkpoint's sampling defaults stay out of it
     return module

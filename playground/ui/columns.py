@@ -112,9 +112,11 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
         _row(words("tokens"), _tokens(run), words("tokens_visible", run.visible_tokens, run.new_tokens)),
         _row(words("peak"), megabytes(run.peak_bytes), _peak_why(run, words)),
         _row(words("weights"), megabytes(run.weights_bytes), _shared(board, column, words)),
-        _row(words("kv"), megabytes(run.kv_bytes)),
+        _row(words("kv"), megabytes(run.kv_bytes), words("kv_why", megabytes(run.kv_predicted_bytes))),
         _row(words("load"), seconds(run.load_s), words("load_why", seconds(run.warmup_s))),
     ]
+    if run.kernels:
+        rows.append(_row(words("kernels"), run.kernels, words("kernels_why", run.enabled_kernels)))
     if run.quantized_layers is not None:
         rows.append(_row(words("quantized_layers"), f"{run.quantized_layers:,}"))
     if run.drafter_bytes is not None:

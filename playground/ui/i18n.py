@@ -98,6 +98,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "choice.speculation": ("speculation", "추측 디코딩"),
     "choice.drafter": ("drafter", "초안 모델"),
     "choice.exit_layer": ("exit layer", "종료 층"),
+    "choice.draft_head": ("draft head", "초안 헤드"),
     # status
     "phase.idle": ("Ready to run", "실행 대기"),
     "phase.queued": ("Waiting for its turn", "차례를 기다리는 중"),
@@ -165,6 +166,16 @@ _WORDS: dict[str, tuple[str, str]] = {
     "pays.early-exit": (
         "The model's own first layers draft. Pays for models trained to exit early; others agree seldom.",
         "모델 자신의 앞쪽 층이 초안을 만듭니다. 조기 종료로 학습한 모델에서 이득, 아니면 드물게 맞습니다.",
+    ),
+    "pays.draft-head": (
+        "A small layer reads the target's own hidden states. Pays for text like what it was trained on; drafting is cheap.",
+        "작은 층이 본 모델의 은닉 상태를 읽습니다. 학습한 글과 비슷할수록 이득이고, 초안 비용이 적습니다.",
+    ),
+    "kv_why": ("Bytes of the cache's tensors at the end; the formula says {0}", "끝났을 때 캐시 텐서의 바이트; 공식으로는 {0}"),
+    "kernels": ("SDPA kernel", "SDPA 커널"),
+    "kernels_why": (
+        "What torch chose with the arguments of this prompt's warm-up; it may choose among: {0}",
+        "이 프롬프트의 예열 인자로 torch가 고른 것; 고를 수 있는 것: {0}",
     ),
     "quantized_layers": ("Quantized layers", "양자화한 층"),
     "kl": ("KL divergence", "KL 발산"),

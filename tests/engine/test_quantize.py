@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
-from playground.engines import gptq, quantize
+from playground.engines import gptq, packages, quantize
 from playground.engines.calibration import MAX_SAMPLES, SAMPLE_TOKENS, read_calibration, samples
 from playground.engines.local import LocalEngine
 from playground.engines.memory import Device, bytes_of
@@ -171,7 +171,7 @@ def test_the_folder_is_an_ordinary_checkpoint_that_transformers_loads(made, fold
     stored = json.loads((made[1] / "config.json").read_text())["quantization_config"]
     assert (stored["quant_method"], stored["bits"], stored["group_size"], stored["sym"]) == ("gptq", 4, 32, True)
     assert stored["checkpoint_format"] == "gptq" and stored["desc_act"] is False
-    quantize.broken_package("gptqmodel")
+    packages.broken_package("gptqmodel")
     model = AutoModelForCausalLM.from_pretrained(made[1], dtype=torch.bfloat16)
     tokenizer = AutoTokenizer.from_pretrained(made[1])
     turns = [{"role": "user", "content": ask().text}]
@@ -408,8 +408,8 @@ def test_a_checkpoint_that_lacks_tensors_is_refused_not_filled_with_noise(engine
 def test_importing_gptq_leaves_the_environment_as_it_was():
     """It sets allocator options and the hub's folders, for every other slot too."""
     code = (
-        "import os; from playground.engines import quantize; before = dict(os.environ)\n"
-        "assert quantize.broken_package('gptqmodel') == ''\n"
+        "import os; from playground.engines import packages; before = dict(os.environ)\n"
+        "assert packages.broken_package('gptqmodel') == ''\n"
         "changed = {k for k in before.keys() | os.environ.keys() if before.get(k) != os.environ.get(k)}\n"
         "assert not changed, changed\n"
     )

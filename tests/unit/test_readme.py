@@ -38,4 +38,5 @@ def test_pictures_and_commands_exist():
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", README):
         assert (ROOT / picture).is_file(), picture
     for module in re.findall(r"python -m ([\w.]+)", README):
-        assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), module
+        place = module.replace(".", "/")
+        assert (ROOT / f"{place}.py").is_file() or (ROOT / place / "__main__.py").is_file(), module

@@ -1,0 +1,137 @@
+"""The kinds of KV cache: how Transformers is asked for each, where one cannot work, and how large it gets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..config import Cache, DecodeSpec
+from .memory import Device
+from .packages import broken_package
+from .refusal import Refusal
+
+GROUP = 64  # values that share a scale in a cache quantized in groups, where the heads' width allows it
+RESIDUAL_LENGTH = 128  # newest positions that such a cache keeps unquantized
+
+
+@dataclass(frozen=True)
+class CacheKind:
+    """`implementation` is what generate calls it; `backend` and `bits` are those of a quantized one."""
+
+    implementation: str | None
+    backend: str = ""
+    bits: int = 0
+    package: str = ""
+    needs_gpu: bool = False
+
+
+KINDS: dict[Cache, CacheKind] = {
+    "none": CacheKind(None),
+    "dynamic": CacheKind("dynamic"),
+    "static": CacheKind("static"),
+    "offloaded": CacheKind("offloaded", needs_gpu=True),
+    "offloaded-static": CacheKind("offloaded_static", needs_gpu=True),
+    "quanto-int4": CacheKind("quantized", "quanto", 4, package="optimum-quanto"),
+    "quanto-int2": CacheKind("quantized", "quanto", 2, package="optimum-quanto"),
+    "hqq-int4": CacheKind("quantized", "hqq", 4, package="hqq"),
+    "fp8": CacheKind("quantized", "fp8", 8),
+}
+
+_IMPORTS = {"optimum-quanto": "optimum.quanto", "hqq": "hqq"}
+
+
+def room(decode: DecodeSpec, length: int, draft_len: int) -> int:
+    """Positions for which a static cache is allocated: the longest sequence, and what a round may draft beyond it."""
+    return length + (draft_len if decode.speculation != "none" else 0)
+
+
+def options_for(decode: DecodeSpec, config: Any, positions: int) -> dict[str, Any]:
+    """What generate's config needs for this cache; `positions` is what `room` says."""
+    kind = KINDS[decode.cache]
+    if kind.implementation is None:
+        return {"use_cache": False}
+    options: dict[str, Any] = {"use_cache": True, "disable_compile": True}
+    if decode.cache != "dynamic":
+        options["cache_implementation"] = kind.implementation
+    if "static" in decode.cache:
+        options["max_cache_len"] = positions
+    if kind.backend in ("quanto", "hqq"):
+        options["cache_config"] = {
+            "backend": kind.backend, "nbits": kind.bits, "q_group_size": _group(config), "residual_length": RESIDUAL_LENGTH,
+        }
+    elif kind.backend:
+        options["cache_config"] = {"backend": kind.backend}
+    return options
+
+
+def unavailable(cache: Cache, device: Device) -> Refusal | None:
+    """Why a kind of cache does not run on a device, and what to do; None where it does."""
+    kind = KINDS[cache]
+    if kind.needs_gpu and not device.is_cuda:
+        return Refusal(
+            f"cache: {cache} moves keys and values between a GPU and the CPU's memory; this slot runs on the CPU.",
+            'Use cache = "dynamic", or a GPU.',
+        )
+    if kind.package and (broken := broken_package(_IMPORTS[kind.package])):
+        return Refusal(f"cache: {cache} needs the package {kind.package}: {broken}", f"pip install {kind.package}")
+    return None
+
+
+def check(decode: DecodeSpec, config: Any, device: Device) -> None:
+    """Raise Refusal for a cache that this device or this model cannot have."""
+    if reason := unavailable(decode.cache, device):
+        raise reason
+    text = config.get_text_config()
+    other = {kind for kind in getattr(text, "layer_types", None) or () if kind != "full_attention"}
+    if not other and getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True):
+        other = {"sliding_attention"}
+    if KINDS[decode.cache].backend and other:
+        raise Refusal(
+            f"cache: {decode.cache} holds full attention only; this model has {', '.join(sorted(other))}.",
+            'Use cache = "dynamic", which keeps no more than the window where a model has one.',
+        )
+
+
+def predicted_bytes(decode: DecodeSpec, config: Any, length: int, dtype: torch.dtype, batch: int = 1) -> int | None:
+    """Bytes of keys and values after `length` positions; None for a model without plain attention heads.
+
+    batch × length × 2 × kv heads × head width × bytes, summed over layers; a layer with a window keeps no more than that. Quantized in groups, the newest `RESIDUAL_LENGTH` may still be unquantized
+    and each group has a scale and a zero point in the model's dtype; the value given is the one with none left.
+    """
+    if decode.cache == "none":
+        return 0
+    text, kind = config.get_text_config(), KINDS[decode.cache]
+    heads = getattr(text, "num_attention_heads", None)
+    if not heads or not getattr(text, "hidden_size", None):
+        return None
+    per_position = 2 * _kv_width(config)
+    if kind.backend == "fp8":
+        each = 1.0
+    elif kind.backend:
+        each = kind.bits / 8 + 2 * dtype.itemsize / _group(config)
+    else:
+        each = float(dtype.itemsize)
+    kept = sum(_kept(text, layer, length) for layer in range(text.num_hidden_layers))
+    return math.ceil(batch * per_position * each * kept)
+
+
+def _kept(text: Any, layer: int, length: int) -> int:
+    """Positions that a layer keeps."""
+    window = getattr(text, "sliding_window", None)
+    types = getattr(text, "layer_types", None)
+    slides = types[layer] == "sliding_attention" if types else bool(window) and getattr(text, "use_sliding_window", True)
+    return min(length, window) if slides and window else length
+
+
+def _kv_width(config: Any) -> int:
+    """Keys of one position in one layer: kv heads × head width."""
+    text = config.get_text_config()
+    width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    return (getattr(text, "num_key_value_heads", None) or text.num_attention_heads) * width
+
+
+def _group(config: Any) -> int:
+    return math.gcd(GROUP, _kv_width(config))
