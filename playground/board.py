@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .config import Comparison, Mode, SlotSpec, differences
-from .events import ENDINGS, Done, Drafts, Event, Failed, Loading, Queued, Round, SlotEvent, Tokens
+from .events import ENDINGS, Done, Drafts, Event, Failed, Loading, Queued, Ready, Round, SlotEvent, Tokens
 from .metrics import Phase, RunMetrics, live_tok_per_s, measure, phase_of, text_of
 from .verdicts import REASONS, Speedup, speedup, speedups
 
@@ -76,6 +76,11 @@ class Column:
         if self._measured[0] != len(self.events):
             self._measured = (len(self.events), measure(self.events))
         return self._measured[1]
+
+    @property
+    def script(self) -> str:
+        """This slot as Python source, once its weights are in place; empty before."""
+        return next((event.script for event in self.events if isinstance(event, Ready)), "")
 
     @property
     def live_tok_per_s(self) -> float | None:
@@ -182,6 +187,7 @@ def _column_json(column: Column, speedup: Speedup | None) -> dict[str, Any]:
         "text": column.text,
         "error": failure.message if failure else None,
         "hint": failure.hint if failure else None,
+        "script": column.script if column.ended else None,
         "metrics": dataclasses.asdict(run),
         "speedup": speedup.value if speedup else None,
         "speedup_reason": REASONS[speedup.reason].format(*speedup.details) if speedup and speedup.reason else None,

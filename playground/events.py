@@ -36,7 +36,7 @@ class Ready:
     `load_s` is what this slot waited for them, near 0 where another had loaded them;
     `source` says where they came from; `drafter_bytes` is 0 for a drafter that is its target.
     `quantized_layers` counts the layers that really are, None without quantization; `notes`
-    say what a user should know of these weights.
+    say what a user should know of these weights. `script` is the slot as Python source.
     """
 
     load_s: float
@@ -47,6 +47,7 @@ class Ready:
     source: str
     quantized_layers: int | None = None
     notes: tuple[str, ...] = ()
+    script: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,15 @@ class Recipe:
     target: str
     dtype: str = "auto"
     seed: int = 0
-    text_tokens: int = 360_000
+    text_tokens: int = 500_000
     answer_tokens: int = 160
     layers: int = 1
     intermediate_size: int = 0
     scored_ids: int = 8192
     unroll: int = 3
-    passes: float = 6.0
+    passes: float = 4.5
     batch: int = 8
-    learning_rate: float = 2e-3
+    learning_rate: float = 8e-3
     weight_decay: float = 0.01
     teacher_top: int = 12
     chat_template: bool = True

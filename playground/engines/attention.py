@@ -69,6 +69,11 @@ def implementation(attention: Attention) -> str:
     return f"sdpa_kernel_{_KERNELS[attention].value}" if attention in _KERNELS else attention
 
 
+def held_to(attention: Attention) -> str:
+    """torch's name for the only SDPA kernel that a slot may use; empty where it may use any."""
+    return _KERNELS[attention].name if attention in _KERNELS else ""
+
+
 def _restricted(name: str, backend: SDPBackend) -> Callable[..., Any]:
     def forward(*args: Any, **kwargs: Any) -> Any:
         with _restricting, sdpa_kernel(backend):

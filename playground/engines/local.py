@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -43,6 +44,7 @@ from .draft_head import DraftHead, fingerprint
 from .memory import bytes_of, pick_device, release_memory
 from .options import EngineOptions
 from .refusal import Refusal, Stopped
+from .script import Facts, script
 from .text import Codec, TextStream
 from .weights import Card, Weights, WeightStore
 
@@ -130,7 +132,8 @@ class LocalEngine:
                 _both_tokenizers(card, drafter_card) if slot.decode.speculation == "universal" else None,
                 weights.draft_head(head_folder, head_name) if head_folder else None,
             )
-            emit(_ready_event(ready, drafting, time.perf_counter() - asked))
+            facts = _facts(ready, ids, prompt, drafting, head_folder)
+            emit(_ready_event(ready, drafting, time.perf_counter() - asked, script(slot, prompt, facts)))
             return self._generate(ready, ids, prompt, stop, emit)
 
     def _assess(
@@ -290,7 +293,23 @@ def _chunks(ids: torch.Tensor, start: int) -> int:
     return 1 + -(-(ids.shape[1] - 1 - start) // quality.CHUNK_TOKENS)
 
 
-def _ready_event(slot: _Slot, drafting: Weights | None, load_s: float) -> Ready:
+def _facts(slot: _Slot, ids: torch.Tensor, prompt: Prompt, drafting: Weights | None, head: Path | None) -> Facts:
+    card = slot.card
+    return Facts(
+        folder=str(slot.weights.read_from),
+        dtype=str(card.dtype).removeprefix("torch."),
+        device=card.device.name,
+        eos_ids=card.eos_ids,
+        pad_id=card.eos_ids[0] if card.eos_ids else 0,
+        config=card.config,
+        positions=_room(slot, ids, prompt),
+        drafter_folder=str(drafting.read_from) if drafting else "",
+        drafter_dtype=str(drafting.card.dtype).removeprefix("torch.") if drafting else "",
+        head_folder=str(head) if head else "",
+    )
+
+
+def _ready_event(slot: _Slot, drafting: Weights | None, load_s: float, source: str) -> Ready:
     return Ready(
         load_s=load_s,
         weights_bytes=slot.weights.bytes,
@@ -300,6 +319,7 @@ def _ready_event(slot: _Slot, drafting: Weights | None, load_s: float) -> Ready:
         source=slot.card.source.origin,
         quantized_layers=slot.weights.quantized_layers,
         notes=slot.weights.notes + _head_notes(slot),
+        script=source,
     )
 
 

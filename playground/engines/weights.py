@@ -71,7 +71,8 @@ class Card:
 class Weights:
     """Loaded weights: the pristine module (never run) and the modules of the slots.
 
-    `quantized_layers` is None for weights that are not quantized; `notes` are for people.
+    `quantized_layers` is None for weights that are not quantized; `notes` are for people; `read_from`
+    is the checkpoint's folder, one made here for a model that was quantized.
     """
 
     spec: ModelSpec
@@ -81,10 +82,15 @@ class Weights:
     added_bytes: int
     quantized_layers: int | None
     notes: tuple[str, ...]
-    folder: str
+    read_from: Path
     modules: dict[Hashable, Any] = field(default_factory=dict)
     heads: dict[Path, DraftHead] = field(default_factory=dict)
     users: int = 0
+
+    @property
+    def made_here(self) -> str:
+        """The folder of a checkpoint that was quantized here; empty for others."""
+        return "" if self.read_from == self.card.source.folder else str(self.read_from)
 
     @property
     def heads_bytes(self) -> int:
@@ -162,7 +168,7 @@ class WeightStore:
     def resident(self) -> tuple[Resident, ...]:
         """Loaded weights, least recently used first. Takes no lock: a page asks while a model loads."""
         return tuple(
-            Resident(w.spec, w.bytes + w.heads_bytes, w.added_bytes + w.heads_bytes, len(w.modules), w.folder)
+            Resident(w.spec, w.bytes + w.heads_bytes, w.added_bytes + w.heads_bytes, len(w.modules), w.made_here)
             for w in list(self._weights.values())
         )
 
@@ -184,8 +190,7 @@ class WeightStore:
         release_memory()
         before = [w.pristine for w in self._weights.values()]
         added = bytes_of([*before, pristine]) - bytes_of(before)
-        made_here = "" if folder == card.source.folder else str(folder)
-        weights = Weights(spec, card, pristine, bytes_of(pristine), added, layers, notes, made_here)
+        weights = Weights(spec, card, pristine, bytes_of(pristine), added, layers, notes, Path(folder))
         seconds = time.perf_counter() - started
         log.info("loaded %s: %.0f MB in %.1f s", describe_model(spec), weights.added_bytes / 1e6, seconds)
         return weights

@@ -23,6 +23,7 @@ def column_html(board: Board, column: Column, words: Words, speedup: Speedup | N
         _answer(column, words),
         _failure(column),
         _numbers(board, column, words, speedup),
+        _script(column, words),
     ]
     return (
         f'<article class="slot" data-slot="{escape(column.slot.id)}" data-phase="{phase}" '
@@ -143,6 +144,13 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
         where = f"{words('source')} {run.source} · {run.dtype} · {run.device}"
         source += f'<p class="source" title="{escape(where)}">{escape(where)}</p>'
     return f'<dl class="numbers">{"".join(rows)}</dl>{source}'
+
+
+def _script(column: Column, words: Words) -> str:
+    """The slot as source, once nothing redraws the column: a redraw would fold it up again."""
+    if not (column.ended and column.script):
+        return ""
+    return f'<details class="script"><summary>{escape(words("script"))}</summary><pre tabindex="0">{escape(column.script)}</pre></details>'
 
 
 def _quality(run: RunMetrics, words: Words) -> list[str]:

@@ -177,6 +177,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "What torch chose with the arguments of this prompt's warm-up; it may choose among: {0}",
         "이 프롬프트의 예열 인자로 torch가 고른 것; 고를 수 있는 것: {0}",
     ),
+    "script": ("Show the code", "코드 보기"),
     "quantized_layers": ("Quantized layers", "양자화한 층"),
     "kl": ("KL divergence", "KL 발산"),
     "kl_why": (

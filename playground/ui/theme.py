@@ -57,6 +57,9 @@ CSS = """
 .slot .answer { display: flex; flex-direction: column-reverse; flex: none; box-sizing: border-box; height: 15rem; overflow-y: auto; padding: 8px;
   border-radius: 4px; background: var(--background-fill-secondary); }
 .slot .answer .text { margin-bottom: auto !important; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.92rem; line-height: 1.45; }
+.slot .script summary { cursor: pointer; font-size: 0.85rem; color: var(--quiet); }
+.slot .script pre { max-height: 22rem; margin: 6px 0 0; padding: 8px; overflow: auto; font-size: 0.75rem; line-height: 1.4; white-space: pre; border-radius: 4px;
+  background: var(--background-fill-secondary); color: var(--body-text-color); }
 .slot .drafted { background: color-mix(in srgb, #56b4e9 28%, transparent); text-decoration: underline dotted; text-underline-offset: 3px; border-radius: 2px; }
 #columns.plain-drafts .slot .drafted { background: none; text-decoration: none; }
 .slot .failure { padding: 8px; border-left: 3px solid #d55e00; background: var(--background-fill-secondary); font-size: 0.85rem; overflow-wrap: anywhere; }
