@@ -144,7 +144,8 @@ class Settings:
 
     `draft_len` is k. Where a model drafts, `draft_schedule` says whether k stays ("constant") or
     follows the last round's success, and `draft_threshold` ends a draft at the first id that the
-    drafter holds less likely than that (0: never).
+    drafter holds less likely than that (0: never). `stop_strings` are texts, one a line: the id that
+    completes one of them is the last.
     """
 
     new_tokens: int = _bounded(96, 1, 4096)
@@ -157,6 +158,12 @@ class Settings:
     system_prompt: str = ""
     chat_template: bool = True
     ignore_eos: bool = False
+    stop_strings: str = ""
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The stop strings, each once."""
+        return tuple(dict.fromkeys(line for line in self.stop_strings.splitlines() if line))
 
 
 def bounds_of(name: str) -> Bounds:

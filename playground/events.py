@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-FinishReason = Literal["length", "eos", "stopped"]
+FinishReason = Literal["length", "eos", "stop_string", "stopped"]
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def speedup(run: RunMetrics, base: RunMetrics, mode: Mode) -> Speedup:
     """One run's speed-up over another, or the reason why there is none."""
     if mode == "race":
         return Speedup(None, "contended")
-    finished = ("length", "eos")
+    finished = ("length", "eos", "stop_string")
     if run.finish not in finished or base.finish not in finished:
         return Speedup(None, "unfinished")
     if run.prompt_tokens != base.prompt_tokens:

@@ -45,7 +45,7 @@ from .memory import bytes_of, pick_device, release_memory
 from .options import EngineOptions
 from .refusal import Refusal, Stopped
 from .script import Facts, script
-from .text import Codec, TextStream
+from .text import Codec, StopStrings, TextStream
 from .weights import Card, Weights, WeightStore
 
 log = logging.getLogger(__name__)
@@ -182,7 +182,8 @@ class LocalEngine:
         if stop.is_set():
             return Done("stopped")
         torch.manual_seed(prompt.settings.seed)
-        tap = _Tap(slot.card.codec, _eos_ids(slot.card, prompt), prompt.settings.new_tokens, stop, emit)
+        settings = prompt.settings
+        tap = _Tap(slot.card.codec, _eos_ids(slot.card, prompt), settings.new_tokens, stop, emit, settings.stops)
         started = device.now_ns()
         emit(Started(started, ids.shape[1]))
         cache = _call_generate(slot, ids, prompt, prompt.settings.new_tokens, tap)
@@ -458,22 +459,27 @@ def _generation_config(
 
 
 class _Stopper(StoppingCriteria):
-    """Ends generation at the first step after a stop."""
+    """Ends generation at the first step after a stop, or at a stop string."""
 
-    def __init__(self, stop: Stop):
+    def __init__(self, stop: Stop, strings: StopStrings):
         self._stop = stop
+        self._strings = strings
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
-        return torch.full((input_ids.shape[0],), self._stop.is_set(), dtype=torch.bool, device=input_ids.device)
+        ended = self._stop.is_set() or self._strings.found
+        return torch.full((input_ids.shape[0],), ended, dtype=torch.bool, device=input_ids.device)
 
 
 class _Tap(BaseStreamer):
     """Hears the ids of every step from the model's own loop, stamps them and passes them on."""
 
-    def __init__(self, codec: Codec, eos_ids: tuple[int, ...], new_tokens: int, stop: Stop, emit: Emit):
+    def __init__(
+        self, codec: Codec, eos_ids: tuple[int, ...], new_tokens: int, stop: Stop, emit: Emit, stops: tuple[str, ...] = ()
+    ):
         self.text = TextStream(codec)
         self.rounds = speculate.RoundCounter(eos_ids)
-        self.stopper = _Stopper(stop)
+        self._strings = StopStrings(codec, stops)
+        self.stopper = _Stopper(stop, self._strings)
         self._codec = codec
         self._eos_ids = eos_ids
         self._stop = stop
@@ -487,11 +493,13 @@ class _Tap(BaseStreamer):
         if not self._prompt_seen:
             self._prompt_seen = True
             return
+        if self._strings.found:
+            return  # a step that was under way when the stop string was seen
         arrived = time.perf_counter_ns()
-        ids = tuple(value.reshape(-1).tolist())
+        ids = self._strings.keep(tuple(value.reshape(-1).tolist()))
         self._last_id = ids[-1]
         self._missing -= len(ids)
-        settled = self.rounds.settle(ids, arrived)
+        settled = self.rounds.settle(ids, arrived, cut=self._strings.found)
         if settled is None:
             self._emit(Tokens(arrived, ids, self.text.feed(ids), self._codec.visible(ids)))
             return
@@ -507,4 +515,6 @@ class _Tap(BaseStreamer):
         """Why generation ended, asked after it did."""
         if self._last_id in self._eos_ids:
             return "eos"
+        if self._strings.found:
+            return "stop_string"
         return "stopped" if self._stop.is_set() and self._missing > 0 else "length"

@@ -40,6 +40,8 @@ def script(slot: SlotSpec, prompt: Prompt, facts: Facts) -> str:
     setup, arguments = _speculation(slot, prompt, facts, imports)
     options = _options(slot, prompt, facts)
     call = [f"    {name}={value}," for name, value in options.items()]
+    if prompt.settings.stops and "tokenizer=" not in arguments:
+        arguments += ", tokenizer=tokenizer"
     generate = f"output = model.generate(**inputs, generation_config=config{arguments})"
     kernel = held_to(decode.attention)
     if kernel:
@@ -150,6 +152,8 @@ def _options(slot: SlotSpec, prompt: Prompt, facts: Facts) -> dict[str, str]:
         values |= {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": 0}
     values |= {"eos_token_id": None if settings.ignore_eos else list(facts.eos_ids), "pad_token_id": facts.pad_id}
     values |= caches.options_for(decode, facts.config, facts.positions)
+    if settings.stops:
+        values["stop_strings"] = list(settings.stops)
     if decode.speculation == "prompt-lookup":
         values["prompt_lookup_num_tokens"] = settings.draft_len
     if decode.speculation == "early-exit":

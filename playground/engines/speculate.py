@@ -117,8 +117,10 @@ class RoundCounter:
         generator.get_candidates = observed
         return generator
 
-    def settle(self, emitted: tuple[int, ...], arrived_ns: int) -> Round | None:
+    def settle(self, emitted: tuple[int, ...], arrived_ns: int, cut: bool = False) -> Round | None:
         """The round that ended with these ids at that time; None when no draft was asked for.
+
+        `cut` says that a stop string ended it there: ids drafted beyond do not count.
 
         Accepted are the leading ids that draft and answer share: after a rejection the
         target's own id differs by construction, and after a full acceptance the draft is
@@ -127,6 +129,8 @@ class RoundCounter:
         if self._draft is None:
             return None
         draft, self._draft = self._up_to_eos(self._draft), None
+        if cut:
+            draft = draft[: len(emitted)]
         accepted = 0
         for ours, theirs in zip(draft, emitted):
             if ours != theirs:

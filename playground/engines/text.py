@@ -125,3 +125,27 @@ class TextStream:
         whole = self._codec.decode(self._ids)
         given = "".join(self._text)
         return whole[len(given) :] if whole.startswith(given) else ""
+
+
+class StopStrings:
+    """Finds the id that completes one of several texts, however ids are grouped."""
+
+    def __init__(self, codec: Codec, stops: Sequence[str]):
+        self._stops = stops
+        self._stream = TextStream(codec)
+        self._tail = ""
+        self._longest = max(map(len, stops), default=0)
+        self.found = False
+
+    def keep(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """The ids up to and with the one that completes a stop string; all of them when none does."""
+        if not self._stops:
+            return ids
+        for i, token in enumerate(ids):
+            piece = self._stream.feed([token])
+            text = self._tail + piece
+            if piece and any(stop in text for stop in self._stops):
+                self.found = True
+                return ids[: i + 1]
+            self._tail = text[len(text) - self._longest + 1 :] if self._longest <= len(text) else text
+        return ids

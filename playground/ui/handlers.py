@@ -190,7 +190,7 @@ class Handlers:
 
         preset: id of a preset, such as "five-ways". prompt: text. settings: any of new_tokens,
         temperature, top_p, seed, draft_len, draft_schedule, draft_threshold, system_prompt, chat_template,
-        ignore_eos; what is left out follows the preset. mode: "fair" or "race". slots: ids to run; all when left out.
+        ignore_eos, stop_strings; what is left out follows the preset. mode: "fair" or "race". slots: ids to run; all when left out.
         quality: measure KL divergence, top-1 agreement and perplexity after the answers; as the
         preset says when left out.
         Yields {"preset", "mode", "reference", "slots": {id: {"name", "phase", "queue_position",

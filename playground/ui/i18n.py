@@ -46,6 +46,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Tinted and underlined: drafted, then accepted. Hover for the round and what it lost",
         "밑줄과 색: 초안이 수락된 글자. 가리키면 라운드와 버려진 초안이 보입니다",
     ),
+    "stop_strings": ("Stop strings, one a line", "중지 문자열(한 줄에 하나)"),
     "system_prompt": ("System prompt", "시스템 프롬프트"),
     "chat_template": ("Chat template", "채팅 템플릿"),
     "ignore_eos": ("Ignore end of sequence (forces equal lengths)", "종료 토큰 무시 (길이를 같게)"),
@@ -116,6 +117,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "경주 모드: 모든 열이 한 장치를 나눠 쓰므로 혼자일 때보다 느립니다.",
     ),
     "finish.eos": ("end of sequence", "종료 토큰"),
+    "finish.stop_string": ("stop string", "중지 문자열"),
     "finish.length": ("token limit", "토큰 한도"),
     # numbers
     "ttft": ("TTFT", "TTFT"),

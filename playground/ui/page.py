@@ -106,7 +106,7 @@ def _control(name: str, value: Any) -> gr.components.Component:
     if choices_of(name):
         return gr.Dropdown(list(choices_of(name)), value=value, elem_id=name, min_width=200)
     if isinstance(value, str):
-        return gr.Textbox(value=value, elem_id=name, lines=1, min_width=320)
+        return gr.Textbox(value=value, elem_id=name, lines=2 if name == "stop_strings" else 1, min_width=320)
     limits = bounds_of(name)
     if name == "seed":
         return gr.Number(value=value, precision=0, elem_id=name, min_width=120)

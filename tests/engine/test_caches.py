@@ -7,7 +7,7 @@ from transformers import MistralConfig, MistralForCausalLM
 from playground.config import ConfigError, DecodeSpec, ModelSpec, SlotSpec
 from playground.events import Done, Failed, WarmedUp
 
-from .conftest import ask, ids_of, make_model, make_tokenizer, measure, run
+from .conftest import ask, ids_of, make_tokenizer, measure, run
 from .test_runs import plain
 
 

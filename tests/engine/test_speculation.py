@@ -46,6 +46,21 @@ def test_no_drafter_changes_a_greedy_id(engine, tiny, decode, length, draft_len)
     assert ids_of(events) == plain(tiny, prompt)[0]
 
 
+def test_a_stop_string_ends_every_drafter_at_the_same_id(engine, tiny, decode):
+    """The string is taken from the plain answer; what a round accepted beyond it is dropped and does not count."""
+    whole = text_of(run(engine, slot(tiny), ask(new_tokens=60)))
+    stop = whole[len(whole) // 2 :][:3]
+    prompt = ask(new_tokens=60, draft_len=4, stop_strings=f"never there\n{stop}")
+    plainly = run(engine, slot(tiny), prompt)
+    assert plainly[-1].reason == "stop_string" and stop in text_of(plainly) and stop not in text_of(plainly)[:-len(stop) - 8]
+    drafted = run(engine, slot(tiny, decode), prompt)
+    assert ids_of(drafted) == ids_of(plainly) and drafted[-1].reason == "stop_string"
+    assert text_of(drafted) == text_of(plainly)
+    last = [e for e in drafted if isinstance(e, Round)][-1]
+    emitted = [e for e in drafted if isinstance(e, Tokens)][-1].ids
+    assert last.accepted <= last.drafted <= len(emitted)
+
+
 def test_after_a_stop_the_text_is_a_prefix_of_the_plain_answer(engine, tiny, decode):
     prompt, stop, seen = ask(new_tokens=80), Stop(), []
     for event in engine.run(slot(tiny, decode), prompt, stop):
