@@ -25,6 +25,7 @@ def _flags() -> argparse.Namespace:
     parser.add_argument("--builtin", metavar="FOLDER", help="a local copy of the built-in model")
     parser.add_argument("--cache", default=default_cache_folder(), help="folder for converted models (%(default)s)")
     parser.add_argument("--memory-limit-gb", type=float, help="most that all weights together may take")
+    parser.add_argument("--load-anyway", action="store_true", help="load what is predicted not to fit into memory")
     parser.add_argument("--offline", action="store_true", help="never ask a hub or package index")
     parser.add_argument("--in-process", action="store_true", help="no worker process (for hosts that forbid one)")
     parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
@@ -43,7 +44,7 @@ def main() -> None:
     except ConfigError as error:
         raise SystemExit(f"app.py: {error}") from None
     limit = None if flags.memory_limit_gb is None else int(flags.memory_limit_gb * 1e9)
-    options = EngineOptions(flags.cache, flags.builtin, limit, flags.offline)
+    options = EngineOptions(flags.cache, flags.builtin, limit, flags.offline, flags.load_anyway)
     engine = _engine(options, flags.in_process)
     page = build_page(Scheduler(engine), presets, first)
     page.queue(default_concurrency_limit=None, max_size=256)

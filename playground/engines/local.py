@@ -121,7 +121,7 @@ class LocalEngine:
         head_folder = self._store.draft_head_folder(head_name, report) if head_name else None
         asked = time.perf_counter()
         with ExitStack() as stack:
-            weights = stack.enter_context(self._store.use(slot.model, report))
+            weights = stack.enter_context(self._store.use(slot.model, report, _run_bytes(slot, ids, prompt, card)))
             drafting = stack.enter_context(self._store.use(drafter_spec, report)) if drafter_spec else None
             ready = _Slot(
                 slot,
@@ -195,7 +195,7 @@ class LocalEngine:
                 peak_bytes=device.peak_bytes(),
                 reserved_bytes=device.peak_reserved_bytes(),
                 kv_bytes=bytes_of(cache),
-                kv_predicted_bytes=_predicted_kv(slot, cache, _room(slot, ids, prompt)),
+                kv_predicted_bytes=_predicted_kv(slot, cache, _room(slot.spec, ids, prompt)),
             )
         )
         if tap.rounds.drafts:
@@ -303,7 +303,7 @@ def _facts(slot: _Slot, ids: torch.Tensor, prompt: Prompt, drafting: Weights | N
         eos_ids=card.eos_ids,
         pad_id=card.eos_ids[0] if card.eos_ids else 0,
         config=card.config,
-        positions=_room(slot, ids, prompt),
+        positions=_room(slot.spec, ids, prompt),
         drafter_folder=str(drafting.read_from) if drafting else "",
         drafter_dtype=str(drafting.card.dtype).removeprefix("torch.") if drafting else "",
         head_folder=str(head) if head else "",
@@ -396,8 +396,13 @@ def _check_drafter(target: Card, drafter: Card) -> None:
         )
 
 
-def _room(slot: _Slot, ids: torch.Tensor, prompt: Prompt) -> int:
-    return caches.room(slot.spec.decode, ids.shape[1] + prompt.settings.new_tokens, prompt.settings.draft_len)
+def _run_bytes(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt, card: Card) -> int:
+    """What a run is predicted to need beside weights: the KV cache at its longest."""
+    return caches.predicted_bytes(slot.decode, card.config, _room(slot, ids, prompt), card.dtype) or 0
+
+
+def _room(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt) -> int:
+    return caches.room(slot.decode, ids.shape[1] + prompt.settings.new_tokens, prompt.settings.draft_len)
 
 
 def _predicted_kv(slot: _Slot, cache: Any, room: int) -> int | None:
@@ -414,7 +419,7 @@ def _eos_ids(card: Card, prompt: Prompt) -> tuple[int, ...]:
 def _call_generate(slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: int, tap: _Tap) -> Any:
     """Run generate and return its KV cache, None without one."""
     options = speculate.options_for(slot.spec.decode, prompt.settings)
-    options |= caches.options_for(slot.spec.decode, slot.card.config, _room(slot, ids, prompt))
+    options |= caches.options_for(slot.spec.decode, slot.card.config, _room(slot.spec, ids, prompt))
     config = _generation_config(slot.card, prompt, new_tokens, options)
     with ExitStack() as stack:
         extra: dict[str, Any] = {}

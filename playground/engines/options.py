@@ -9,12 +9,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """`memory_limit_bytes` bounds all weights together; None leaves it to the free memory."""
+    """`memory_limit_bytes` bounds all weights together; None leaves it to the free memory.
+
+    `load_anyway` loads what is predicted not to fit, at the risk of a killed process.
+    """
 
     cache_folder: str
     builtin_folder: str | None = None
     memory_limit_bytes: int | None = None
     offline: bool = False
+    load_anyway: bool = False
 
 
 def default_cache_folder() -> str:

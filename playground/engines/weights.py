@@ -141,10 +141,18 @@ class WeightStore:
             return None
 
     @contextmanager
-    def use(self, spec: ModelSpec, report: Report) -> Iterator[Weights]:
-        """Weights that stay loaded inside the block. Loads them if need be; raises Refusal."""
+    def use(self, spec: ModelSpec, report: Report, run_bytes: int = 0) -> Iterator[Weights]:
+        """Weights that stay loaded inside the block. Loads them if need be, with room for `run_bytes` more.
+
+        Raises Refusal, for want of room too, unless the options say to load anyway.
+        """
         with self._lock:
-            weights = self._weights.pop(spec, None) or self._load(spec, report)
+            card = self.card(spec, report)
+            if spec in self._weights:
+                self._make_room(spec, card, 0, run_bytes)
+                weights = self._weights.pop(spec)
+            else:
+                weights = self._load(spec, card, report, run_bytes)
             self._weights[spec] = weights
             weights.users += 1
         try:
@@ -172,10 +180,9 @@ class WeightStore:
             for w in list(self._weights.values())
         )
 
-    def _load(self, spec: ModelSpec, report: Report) -> Weights:
-        card = self.card(spec, report)
+    def _load(self, spec: ModelSpec, card: Card, report: Report, run_bytes: int) -> Weights:
         _check_quantization(spec, card)
-        self._make_room(spec, card)
+        self._make_room(spec, card, _predicted_bytes(spec, card), run_bytes)
         started = time.perf_counter()
         report("loading weights", None)
         with transformers_bars("loading weights", report), returning_big_blocks():
@@ -195,17 +202,26 @@ class WeightStore:
         log.info("loaded %s: %.0f MB in %.1f s", describe_model(spec), weights.added_bytes / 1e6, seconds)
         return weights
 
-    def _make_room(self, spec: ModelSpec, card: Card) -> None:
-        """Evict the least recently used idle weights until the new ones should fit."""
-        needed = _predicted_bytes(spec, card)
+    def _make_room(self, spec: ModelSpec, card: Card, weights_bytes: int, run_bytes: int) -> None:
+        """Evict the least recently used idle weights until new ones and a run should fit. Raises Refusal when they do not."""
+        needed = weights_bytes + run_bytes
         for weights in list(self._weights.values()):
             if self._room(card.device) >= needed:
                 return
-            if not weights.users and weights.card.device.name == card.device.name:
+            if not weights.users and weights.spec != spec and weights.card.device.name == card.device.name:
                 log.info("evicting %s to make room", describe_model(weights.spec))
                 self._drop(weights)
                 del weights
                 release_memory(thorough=True)
+        room = self._room(card.device)
+        if room < needed and not self._options.load_anyway:
+            parts = [f"{weights_bytes / 1e6:,.0f} MB of weights"] if weights_bytes else []
+            parts += [f"{run_bytes / 1e6:,.0f} MB of KV cache"] if run_bytes else []
+            raise Refusal(
+                f"memory: {describe_model(spec)} needs about {' and '.join(parts)}; {max(0, room) / 1e6:,.0f} MB can be had "
+                f"on {card.device.name}, with everything idle unloaded.",
+                "Ask for fewer tokens, choose a smaller or a quantized model, or start with --load-anyway.",
+            )
 
     def _room(self, device: Device) -> int:
         room = device.free_bytes() - RESERVE_BYTES

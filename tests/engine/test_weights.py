@@ -1,5 +1,6 @@
 """Weights are loaded once, shared, counted truly, evicted when short, and really freed."""
 
+import dataclasses
 import gc
 import threading
 import weakref
@@ -204,9 +205,32 @@ def test_the_least_recently_used_idle_weights_are_evicted(tmp_path):
     store.unload(None)
 
 
+def test_what_does_not_fit_is_refused_before_it_is_loaded_and_an_expert_may_insist(tmp_path):
+    folder = make_model(tmp_path / "m")
+    options = EngineOptions(str(tmp_path), memory_limit_bytes=1000, offline=True)
+    store = WeightStore(options)
+    with pytest.raises(Refusal, match="MB of weights and 7 MB of KV cache") as refused:
+        with store.use(ModelSpec(folder, dtype="float32"), quiet, run_bytes=7_000_000):
+            pass
+    assert "--load-anyway" in refused.value.hint and store.resident() == ()
+    insisting = WeightStore(dataclasses.replace(options, load_anyway=True))
+    with insisting.use(ModelSpec(folder, dtype="float32"), quiet, run_bytes=7_000_000) as loaded:
+        assert loaded.bytes > 1000
+
+
+def test_a_run_that_does_not_fit_beside_loaded_weights_is_refused(tmp_path):
+    spec = ModelSpec(make_model(tmp_path / "m"), dtype="float32")
+    store = WeightStore(EngineOptions(str(tmp_path), memory_limit_bytes=10_000_000, offline=True))
+    with store.use(spec, quiet):
+        pass
+    with pytest.raises(Refusal, match="needs about 90 MB of KV cache"), store.use(spec, quiet, run_bytes=90_000_000):
+        pass
+    assert [r.model for r in store.resident()] == [spec], "what is asked for is not evicted for itself"
+
+
 def test_weights_in_use_are_neither_evicted_nor_unloaded(tmp_path):
     specs = [ModelSpec(make_model(tmp_path / str(i), seed=i), dtype="float32") for i in range(2)]
-    store = WeightStore(EngineOptions(str(tmp_path), memory_limit_bytes=1, offline=True))
+    store = WeightStore(EngineOptions(str(tmp_path), memory_limit_bytes=1, offline=True, load_anyway=True))
     with store.use(specs[0], quiet):
         with store.use(specs[1], quiet):
             assert {r.model for r in store.resident()} == set(specs)
