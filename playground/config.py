@@ -51,7 +51,8 @@ class DecodeSpec:
     `drafter` is set for the speculations that draft with another model: "draft-model", which
     needs the target's own tokenizer, and "universal", which takes any. `exit_layer` is set for
     "early-exit": how many of the target's own layers draft. `draft_head` is set for "draft-head":
-    a folder or hub id with a head that was trained for the target, or "builtin".
+    a folder or hub id with a head that was trained for the target, or "builtin". `lean` packs linear
+    weights for the CPU once.
     """
 
     attention: Attention = "sdpa"
@@ -60,6 +61,7 @@ class DecodeSpec:
     drafter: ModelSpec | None = None
     exit_layer: int | None = None
     draft_head: str | None = None
+    lean: bool = False
 
     def without_speculation(self) -> DecodeSpec:
         """The same way of decoding, an id at a time."""
@@ -108,7 +110,7 @@ def _choices(slot: SlotSpec) -> list[tuple[str, str]]:
     drafter = slot.decode.drafter
     pairs = [(f.name, str(getattr(slot.model, f.name))) for f in dataclasses.fields(ModelSpec)]
     pairs += [
-        (f.name, str(getattr(slot.decode, f.name) or "none"))
+        (f.name, str(getattr(slot.decode, f.name) or "none").lower())
         for f in dataclasses.fields(DecodeSpec)
         if f.name != "drafter"
     ]

@@ -125,6 +125,9 @@ def _spec(where: str, kind: type, values: dict[str, Any]) -> Any:
     for key, value in values.items():
         if key in ("drafter", "quantization"):
             continue
+        if key == "lean":
+            checked_bool(f"{where}.{key}", value)
+            continue
         if key == "exit_layer":
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"{where}.{key}", f"got {value!r}; give a number of layers, 1 or more.")

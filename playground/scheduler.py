@@ -17,6 +17,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from .capabilities import Technique
+from .checkup import Checkup
 from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec
 from .events import ENDINGS, Done, Event, Failed, NoQuality, Queued, SlotEvent, Tokens
 from .metrics import measure, summary
@@ -109,6 +110,12 @@ class Engine(Protocol):
 
     def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
         """GPTQ group sizes that divide every layer width of a model that is on this machine; None for others.
+
+        Disturbs a run: ask through Scheduler.when_idle.
+        """
+
+    def examine(self, model: ModelSpec) -> Checkup | None:
+        """A model's cache: its size on this device and what would spoil it; None for a model that is not here.
 
         Disturbs a run: ask through Scheduler.when_idle.
         """

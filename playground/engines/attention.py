@@ -118,6 +118,13 @@ class KernelWatch(TorchFunctionMode):
         return f"{' and '.join(prompt)} over the prompt" + (f", {' and '.join(steps)} at each step" if steps else "")
 
 
+def kernel_at_a_step(heads: int, width: int, dtype: torch.dtype, device: Device) -> str:
+    """The SDPA kernel that torch chooses for one new position that sees a few cached ones."""
+    query = torch.zeros(1, heads, 1, width, dtype=dtype, device=device.torch)
+    cached = torch.zeros(1, heads, 16, width, dtype=dtype, device=device.torch)
+    return _NAMES.get(int(torch._fused_sdp_choice(query, cached, cached)), "unknown")
+
+
 def enabled_kernels() -> str:
     """SDPA kernels that torch may choose in this process, by their flags."""
     flags = torch.backends.cuda

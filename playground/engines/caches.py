@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..checkup import KvShape
 from ..config import Cache, DecodeSpec
 from .memory import Device
 from .packages import broken_package
@@ -84,10 +85,10 @@ def check(decode: DecodeSpec, config: Any, device: Device) -> None:
     """Raise Refusal for a cache that this device or this model cannot have."""
     if reason := unavailable(decode.cache, device):
         raise reason
-    text = config.get_text_config()
-    other = {kind for kind in getattr(text, "layer_types", None) or () if kind != "full_attention"}
-    if not other and getattr(text, "sliding_window", None) and getattr(text, "use_sliding_window", True):
-        other = {"sliding_attention"}
+    shape = shape_of(config, torch.float32)
+    other = {kind for kind in getattr(config.get_text_config(), "layer_types", None) or () if kind != "full_attention"}
+    if shape is not None and any(shape.windows):
+        other.add("sliding_attention")
     if KINDS[decode.cache].backend and other:
         raise Refusal(
             f"cache: {decode.cache} holds full attention only; this model has {', '.join(sorted(other))}.",
@@ -98,32 +99,29 @@ def check(decode: DecodeSpec, config: Any, device: Device) -> None:
 def predicted_bytes(decode: DecodeSpec, config: Any, length: int, dtype: torch.dtype, batch: int = 1) -> int | None:
     """Bytes of keys and values after `length` positions; None for a model without plain attention heads.
 
-    batch × length × 2 × kv heads × head width × bytes, summed over layers; a layer with a window keeps no more than that. Quantized in groups, the newest `RESIDUAL_LENGTH` may still be unquantized
-    and each group has a scale and a zero point in the model's dtype; the value given is the one with none left.
+    Quantized in groups, the newest `RESIDUAL_LENGTH` may still be unquantized, and each group has a scale and a
+    zero point in the model's dtype; the value given is the one with none left.
     """
-    if decode.cache == "none":
-        return 0
-    text, kind = config.get_text_config(), KINDS[decode.cache]
-    heads = getattr(text, "num_attention_heads", None)
-    if not heads or not getattr(text, "hidden_size", None):
+    shape, kind = shape_of(config, dtype), KINDS[decode.cache]
+    if decode.cache == "none" or shape is None:
+        return 0 if decode.cache == "none" else None
+    if kind.backend in ("quanto", "hqq"):
+        return math.ceil(shape.values(length, batch) * (kind.bits / 8 + 2 * dtype.itemsize / _group(config)))
+    return shape.values(length, batch) if kind.backend else shape.bytes(length, batch)
+
+
+def shape_of(config: Any, dtype: torch.dtype) -> KvShape | None:
+    """What a model's cache is made of, from its config; None for one without plain attention heads."""
+    text = config.get_text_config()
+    if not getattr(text, "num_attention_heads", None) or not getattr(text, "hidden_size", None):
         return None
-    per_position = 2 * _kv_width(config)
-    if kind.backend == "fp8":
-        each = 1.0
-    elif kind.backend:
-        each = kind.bits / 8 + 2 * dtype.itemsize / _group(config)
-    else:
-        each = float(dtype.itemsize)
-    kept = sum(_kept(text, layer, length) for layer in range(text.num_hidden_layers))
-    return math.ceil(batch * per_position * each * kept)
-
-
-def _kept(text: Any, layer: int, length: int) -> int:
-    """Positions that a layer keeps."""
     window = getattr(text, "sliding_window", None)
     types = getattr(text, "layer_types", None)
-    slides = types[layer] == "sliding_attention" if types else bool(window) and getattr(text, "use_sliding_window", True)
-    return min(length, window) if slides and window else length
+    if types is None:
+        slides = bool(window) and getattr(text, "use_sliding_window", True)
+        types = ["sliding_attention" if slides else "full_attention"] * text.num_hidden_layers
+    windows = tuple(window if kind == "sliding_attention" else None for kind in types)
+    return KvShape(windows, _kv_width(config), dtype.itemsize)
 
 
 def _kv_width(config: Any) -> int:

@@ -24,6 +24,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import DynamicCache, LlamaConfig, LlamaModel
 
+from . import lean
 from .refusal import Refusal
 
 WEIGHTS, CONFIG, CARD = "draft_head.safetensors", "config.json", "README.md"
@@ -75,6 +76,7 @@ class DraftHead(nn.Module):
         self.register_buffer(_IDS, ids.to(torch.int32))
         self._embed: tuple[Any, ...] = ()
         self._rows: torch.Tensor | None = None
+        self._packed_rows: torch.Tensor | None = None
         self._bias: torch.Tensor | None = None
 
     def attach(self, target: Any) -> DraftHead:
@@ -97,6 +99,13 @@ class DraftHead(nn.Module):
         self._embed = (embed,)  # in a tuple, or it would become a part of the head
         self._rows = weight.detach()[ids]
         self._bias = None if head.bias is None else head.bias.detach()[ids]
+        return self
+
+    def pack(self) -> DraftHead:
+        """Lay the weights out for the CPU: a head has no one to share them with, and drafting is all about small products."""
+        if lean.possible(self._rows.dtype, self._rows.device):
+            lean.Packs().apply(self)
+            self._packed_rows = lean.packed(self._rows)
         return self
 
     @property
@@ -132,6 +141,8 @@ class DraftHead(nn.Module):
 
     def scores(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits of the scored ids, shape (..., scored ids)."""
+        if self._packed_rows is not None:
+            return lean.product(hidden, self._packed_rows, self._bias)
         return nn.functional.linear(hidden, self._rows, self._bias)
 
     def new_cache(self) -> DynamicCache:

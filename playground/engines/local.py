@@ -18,6 +18,7 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 from transformers.generation.streamers import BaseStreamer
 
 from ..capabilities import Technique
+from ..checkup import Checkup
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import (
     ENDINGS,
@@ -37,7 +38,7 @@ from ..events import (
     WarmedUp,
 )
 from ..scheduler import Resident, Stop
-from . import attention, caches, quality, quantize, speculate
+from . import attention, caches, doctor, lean, quality, quantize, speculate
 from .calibration import quality_texts
 from .capabilities import capabilities
 from .draft_head import DraftHead, fingerprint
@@ -117,6 +118,8 @@ class LocalEngine:
         if reason := attention.unavailable(slot.decode.attention, card.device):
             raise reason
         caches.check(slot.decode, card.config, card.device)
+        if slot.decode.lean:
+            lean.check(card.dtype, card.device)
         head_name = slot.decode.draft_head
         head_folder = self._store.draft_head_folder(head_name, report) if head_name else None
         asked = time.perf_counter()
@@ -126,8 +129,8 @@ class LocalEngine:
             ready = _Slot(
                 slot,
                 weights,
-                weights.module(slot, slot.decode.attention),
-                drafting.module((slot, "drafter"), slot.decode.attention) if drafting else None,
+                weights.module(slot, slot.decode.attention, slot.decode.lean),
+                drafting.module((slot, "drafter"), slot.decode.attention, slot.decode.lean) if drafting else None,
                 card,
                 _both_tokenizers(card, drafter_card) if slot.decode.speculation == "universal" else None,
                 weights.draft_head(head_folder, head_name) if head_folder else None,
@@ -165,8 +168,8 @@ class LocalEngine:
             done += 1
 
         with self._store.use(reference.model, report) as theirs, self._store.use(slot.model, report) as ours:
-            module = ours.module(slot, slot.decode.attention)
-            baseline = theirs.module(reference, reference.decode.attention)
+            module = ours.module(slot, slot.decode.attention, slot.decode.lean)
+            baseline = theirs.module(reference, reference.decode.attention, reference.decode.lean)
             kl_nats, top1 = quality.divergence(module, baseline, ids, start, tick)
             overall, by_text = quality.perplexities(module, texts, tick)
         return Quality(kl_nats, top1, len(answer), overall, tuple(by_text.items()))
@@ -242,6 +245,11 @@ class LocalEngine:
         widths = self._store.input_widths(model)
         return quantize.group_sizes("gptq", widths) if widths else None
 
+    def examine(self, model: ModelSpec) -> Checkup | None:
+        """What a model's cache costs here and what would spoil it; None for a model that is not here."""
+        found = self._store.look(model)
+        return doctor.examine(*found) if found else None
+
     def close(self) -> None:
         """Free everything that is idle."""
         try:
@@ -313,7 +321,7 @@ def _facts(slot: _Slot, ids: torch.Tensor, prompt: Prompt, drafting: Weights | N
 def _ready_event(slot: _Slot, drafting: Weights | None, load_s: float, source: str) -> Ready:
     return Ready(
         load_s=load_s,
-        weights_bytes=slot.weights.bytes,
+        weights_bytes=slot.weights.bytes + (slot.weights.packs.bytes if slot.spec.decode.lean else 0),
         drafter_bytes=_drafter_bytes(slot, drafting),
         dtype=str(slot.card.dtype).removeprefix("torch."),
         device=slot.card.device.name,

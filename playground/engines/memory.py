@@ -166,6 +166,9 @@ def bytes_of(root: object) -> int:
     """Bytes held by the tensors of a module or cache, storage that several share counted once."""
     storages = {}
     for tensor in tensors_of(root):
+        if tensor.is_mkldnn:  # opaque: its storage cannot be asked
+            storages[(tensor.device, id(tensor))] = tensor.numel() * tensor.element_size()
+            continue
         storage = tensor.untyped_storage()
         storages[(tensor.device, storage.data_ptr())] = storage.nbytes()
     return sum(size for (device, _), size in storages.items() if device.type != "meta")

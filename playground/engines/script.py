@@ -38,6 +38,9 @@ def script(slot: SlotSpec, prompt: Prompt, facts: Facts) -> str:
     imports = {"import torch", "from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig"}
     model = _model("model", facts.folder, facts.dtype, facts.device, decode, slot.model.quantization, imports)
     setup, arguments = _speculation(slot, prompt, facts, imports)
+    if decode.lean:
+        imports.add("from playground.engines.lean import Packs")
+        setup.append("Packs().apply(model)")
     options = _options(slot, prompt, facts)
     call = [f"    {name}={value}," for name, value in options.items()]
     if prompt.settings.stops and "tokenizer=" not in arguments:

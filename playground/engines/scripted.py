@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..capabilities import Technique
+from ..checkup import Checkup, Finding, KvShape
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import Assessing, Done, Event, Memory, NoQuality, Quality, Ready, Started, Tokens
 from ..quantization import WHOLE_COLUMN
@@ -79,6 +80,11 @@ class ScriptedEngine:
 
     def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
         return (32, 64, WHOLE_COLUMN)
+
+    def examine(self, model: ModelSpec) -> Checkup | None:
+        shape = KvShape((None, None, 1024), 192, 2)
+        findings = (Finding("use_cache", False, ("off (config.json)",)), Finding("kernel", True, ("flash", "bfloat16")))
+        return Checkup("scripted", "cpu", shape, 8192, 2_000_000, findings)
 
     def close(self) -> None:
         """Nothing to free."""

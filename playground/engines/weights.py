@@ -30,6 +30,7 @@ from . import gptq, quantize
 from .attention import implementation
 from .calibration import read_calibration, samples
 from .draft_head import SHIPPED, DraftHead, load_head
+from .lean import Packs
 from .memory import Device, bytes_of, pick_device, release_memory, returning_big_blocks, tensors_of
 from .options import EngineOptions
 from .progress import Report, transformers_bars
@@ -85,6 +86,7 @@ class Weights:
     read_from: Path
     modules: dict[Hashable, Any] = field(default_factory=dict)
     heads: dict[Path, DraftHead] = field(default_factory=dict)
+    packs: Packs = field(default_factory=Packs)
     users: int = 0
 
     @property
@@ -97,18 +99,26 @@ class Weights:
         """Bytes that draft heads add to the weights themselves."""
         return bytes_of([self.pristine, *self.heads.values()]) - self.bytes if self.heads else 0
 
+    @property
+    def extra_bytes(self) -> int:
+        """Bytes of what slots had made beside the weights: draft heads and packed copies."""
+        return self.heads_bytes + self.packs.bytes
+
     def draft_head(self, folder: Path, name: str) -> DraftHead:
         """The draft head in a folder, loaded once, on these weights' device and in their dtype. Raises Refusal."""
         if folder not in self.heads:
             head = load_head(folder, name).to(self.card.device.torch, self.card.dtype)
-            self.heads[folder] = head.attach(self.pristine)
+            self.heads[folder] = head.attach(self.pristine).pack()
         return self.heads[folder]
 
-    def module(self, owner: Hashable, attention: Attention) -> Any:
-        """The owner's own module with its own config, sharing every tensor."""
-        key = (owner, attention)
+    def module(self, owner: Hashable, attention: Attention, lean: bool = False) -> Any:
+        """The owner's own module with its own config, sharing every tensor; lean ones share the packed copies too."""
+        key = (owner, attention, lean)
         if key not in self.modules:
-            self.modules[key] = _sharing_copy(self.pristine, attention)
+            module = _sharing_copy(self.pristine, attention)
+            if lean:
+                self.packs.apply(module)
+            self.modules[key] = module
         return self.modules[key]
 
 
@@ -131,6 +141,21 @@ class WeightStore:
     def draft_head_folder(self, name: str, report: Report) -> Path:
         """Where a draft head lies: the shipped one, a local folder, or a hub repository. Raises Refusal."""
         return SHIPPED if name == BUILTIN else locate(name, None, self._options, report).folder
+
+    def look(self, spec: ModelSpec) -> tuple[Card, int, Any | None] | None:
+        """A model that is on this machine: its card, the bytes that loading it would take, and its module if loaded.
+
+        None for a model that is not here: nothing is fetched.
+        """
+        try:
+            with self._lock:
+                if spec not in self._cards:
+                    offline = dataclasses.replace(self._options, offline=True)
+                    self._cards[spec] = _read_card(spec, offline, _unheard)
+                card, loaded = self._cards[spec], self._weights.get(spec)
+        except Refusal:
+            return None
+        return card, 0 if loaded else _predicted_bytes(spec, card), loaded.pristine if loaded else None
 
     def input_widths(self, spec: ModelSpec) -> set[int] | None:
         """Input widths of a model's layers, if the model is on this machine; nothing is fetched."""
@@ -176,7 +201,7 @@ class WeightStore:
     def resident(self) -> tuple[Resident, ...]:
         """Loaded weights, least recently used first. Takes no lock: a page asks while a model loads."""
         return tuple(
-            Resident(w.spec, w.bytes + w.heads_bytes, w.added_bytes + w.heads_bytes, len(w.modules), w.made_here)
+            Resident(w.spec, w.bytes + w.extra_bytes, w.added_bytes + w.extra_bytes, len(w.modules), w.made_here)
             for w in list(self._weights.values())
         )
 
@@ -235,6 +260,7 @@ class WeightStore:
         self._weights.pop(weights.spec, None)
         weights.modules.clear()
         weights.heads.clear()
+        weights.packs.clear()
         weights.pristine = None
 
 

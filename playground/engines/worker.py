@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..capabilities import Technique
+from ..checkup import Checkup
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import ENDINGS, Event, Failed, Loading, NoQuality
 from ..scheduler import Resident, Stop
@@ -88,6 +89,10 @@ class WorkerEngine:
     def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
         """GPTQ group sizes for a model that is here already. Raises Refusal as `capabilities` does."""
         return _ask(self._ready_worker(), "group_sizes", model)
+
+    def examine(self, model: ModelSpec) -> Checkup | None:
+        """A model's cache on the worker's device. Raises Refusal as `capabilities` does."""
+        return _ask(self._ready_worker(), "examine", model)
 
     def resident(self) -> tuple[Resident, ...]:
         """What the worker said last; it tells after every change."""

@@ -139,6 +139,8 @@ class _Desk:
                     answer = self._engine.capabilities()
                 case "group_sizes":
                     answer = self._engine.group_sizes(payload)
+                case "examine":
+                    answer = self._engine.examine(payload)
                 case _:
                     answer = Failed(f"The worker knows no request {request!r}.")
         except Refusal as refusal:

@@ -12,12 +12,14 @@ import gradio as gr
 
 from ..board import Board
 from ..checks import ConfigError, checked_bool, checked_choice
+from ..checkup import Checkup
 from ..config import Comparison, Mode, Prompt, checked_prompt, checked_settings, describe_model
 from ..presets import find_preset
 from ..scheduler import EngineError, Job, Scheduler
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading, draw_notice
 from .gptq_form import group_choices, with_gptq
 from .i18n import Language, Words, pick_language
+from .kv_panel import checkup_html
 from .panels import capabilities_table, loaded_table, machine_line
 from .parts import Parts
 
@@ -31,6 +33,7 @@ class _View:
 
     board: Board
     words: Words
+    checkup: Checkup | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,31 @@ class Handlers:
         except EngineError as error:
             return draw_notice(str(error))
         return capabilities_table(found, Words(language))
+
+    def examine(self, values: Updates, request: gr.Request) -> str:
+        """The reference slot's model, looked at: what its cache costs here and what would spoil it."""
+        words = Words(values[self._parts.language])
+        comparison = find_preset(self._presets, values[self._parts.preset])
+        model = next(slot.model for slot in comparison.slots if slot.id == comparison.reference)
+        view = self._views.setdefault(request.session_hash, _View(Board(comparison), words))
+        try:
+            found = self._scheduler.when_idle(lambda engine: (engine.examine(model),))
+        except EngineError as error:
+            return draw_notice(str(error))
+        if found is None:
+            return f"<p>{words('machine_busy')}</p>"
+        (view.checkup,) = found
+        return self.plan(values, request)
+
+    def plan(self, values: Updates, request: gr.Request) -> str:
+        """The same for other sliders: nothing is asked again."""
+        parts, view = self._parts, self._views.get(request.session_hash)
+        words = Words(values[parts.language])
+        if view is None:
+            return ""
+        rates = [column.run.prefill_tok_per_s for column in view.board.columns.values()]
+        rate = next((r for r in rates if r), None)
+        return checkup_html(view.checkup, int(values[parts.kv.batch]), int(values[parts.kv.positions]), rate, words)
 
     def take_example(self, sample: list[str]) -> str:
         return sample[0]

@@ -99,6 +99,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "choice.speculation": ("speculation", "추측 디코딩"),
     "choice.drafter": ("drafter", "초안 모델"),
     "choice.exit_layer": ("exit layer", "종료 층"),
+    "choice.lean": ("lean", "린"),
     "choice.draft_head": ("draft head", "초안 헤드"),
     # status
     "phase.idle": ("Ready to run", "실행 대기"),
@@ -178,6 +179,63 @@ _WORDS: dict[str, tuple[str, str]] = {
     "kernels_why": (
         "What torch chose with the arguments of this prompt's warm-up; it may choose among: {0}",
         "이 프롬프트의 예열 인자로 torch가 고른 것; 고를 수 있는 것: {0}",
+    ),
+    "kv_panel": ("What the KV cache costs, and what would spoil it", "KV 캐시의 비용과, 캐시를 망치는 것"),
+    "kv_batch": ("Sequences at once (batch)", "동시에 처리할 글의 수(배치)"),
+    "kv_positions": ("Positions (prompt and answer)", "길이(프롬프트와 답, 토큰)"),
+    "kv_unknown": (
+        "This model is not on this machine yet: run a comparison with it first.",
+        "아직 이 장치에 없는 모델입니다. 먼저 이 모델로 비교를 실행하세요.",
+    ),
+    "kv_cost": (
+        "{0} × {1} positions need {2}; {3} are free beside the weights.",
+        "{0} × {1} 위치에 {2} 필요, 가중치를 뺀 여유는 {3}.",
+    ),
+    "kv_end": ("It ends at {0} positions.", "{0} 위치에서 끝납니다."),
+    "kv_no_end": ("Every layer has a window, so it does not grow further.", "모든 층에 윈도가 있어 더 커지지 않습니다."),
+    "kv_too_much": (
+        "Fewer sequences, a shorter context, or a quantized cache (fp8, quanto-int4).",
+        "배치나 길이를 줄이거나 양자화 캐시(fp8, quanto-int4)를 쓰세요.",
+    ),
+    "doctor.resend": (
+        "Each turn of a conversation sends the history again: without reuse of its cache, {0} ids cost {1} before the first token, at the prefill rate of the last run.",
+        "대화는 매번 이전 내용을 다시 보냅니다. 캐시를 재사용하지 않으면 토큰 {0}개에 첫 토큰까지 {1}(마지막 실행의 프리필 속도 기준).",
+    ),
+    "doctor.use_cache": (
+        "use_cache in the model's own configs: {0}",
+        "모델 설정의 use_cache: {0}",
+    ),
+    "doctor.use_cache.remedy": (
+        "Plain generate would run without a cache. Slots here set it themselves; in your code give use_cache=True.",
+        "그냥 generate를 부르면 캐시 없이 돕니다. 여기의 슬롯은 스스로 켜며, 코드에서는 use_cache=True를 주세요.",
+    ),
+    "doctor.implementation": ("Cache that the checkpoint asks for: {0}", "체크포인트가 요구하는 캐시: {0}"),
+    "doctor.implementation.remedy": (
+        "Slots here choose their own; plain generate would take that one.",
+        "여기의 슬롯은 스스로 고르지만, 그냥 generate는 그 캐시를 씁니다.",
+    ),
+    "doctor.training": ("Mode: {0}; gradient checkpointing: {1}", "모드: {0}, 그래디언트 체크포인팅: {1}"),
+    "doctor.training.remedy": (
+        "Gradient checkpointing or training mode turns the cache off: model.eval() and model.gradient_checkpointing_disable().",
+        "그래디언트 체크포인팅이나 학습 모드는 캐시를 끕니다: model.eval(), model.gradient_checkpointing_disable().",
+    ),
+    "doctor.windows": (
+        "{0} layers see a window of {1} positions and keep no more",
+        "{0}개 층이 {1} 위치의 윈도만 보고 그만큼만 보관합니다",
+    ),
+    "doctor.kernel": ("SDPA kernel for one new position in {1}: {0}", "{1}에서 새 위치 하나의 SDPA 커널: {0}"),
+    "doctor.kernel.remedy": (
+        "torch falls back to its math kernel for these heads or this dtype; try bfloat16.",
+        "이 헤드나 dtype에서는 torch가 math 커널로 물러납니다. bfloat16을 써 보세요.",
+    ),
+    "doctor.no_heads": ("No plain attention heads: nothing to say of its kernels", "일반 어텐션 헤드가 없어 커널은 알 수 없습니다"),
+    "doctor.context": (
+        "The whole context of {0} positions takes {1} MB of {2} MB free",
+        "전체 문맥 {0} 위치에 {1} MB, 여유 {2} MB",
+    ),
+    "doctor.context.remedy": (
+        "Long texts will not fit: use a shorter context, a quantized cache or more memory.",
+        "긴 글은 들어가지 않습니다. 길이를 줄이거나 양자화 캐시나 더 큰 메모리를 쓰세요.",
     ),
     "script": ("Show the code", "코드 보기"),
     "quantized_layers": ("Quantized layers", "양자화한 층"),

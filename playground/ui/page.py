@@ -11,7 +11,7 @@ import gradio as gr
 from ..board import Board
 from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of, choices_of
 from ..scheduler import Scheduler
-from . import gptq_form
+from . import gptq_form, kv_panel
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading
 from .examples import EXAMPLES
 from .handlers import Handlers
@@ -41,6 +41,7 @@ def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
     parts.notice = gr.HTML(elem_id="notice")
     _results(parts, board)
     _models(parts)
+    parts.kv = kv_panel.lay_out(parts.say)
     with gr.Accordion(open=False, elem_id="capabilities") as parts.capabilities:
         parts.techniques = gr.HTML(elem_id="techniques", min_height=60)
     parts.say(parts.capabilities, label="capabilities")
@@ -161,6 +162,12 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     parts.gptq.accordion.expand(handlers.offer_group_sizes, column, parts.gptq.group_size, **quick)
     parts.capabilities.expand(
         handlers.show_capabilities, parts.language, parts.techniques, **quick | {"show_progress": "full"}
+    )
+    looked = {parts.preset, parts.language, parts.kv.batch, parts.kv.positions}
+    parts.kv.accordion.expand(handlers.examine, looked, parts.kv.result, **quick | {"show_progress": "full"})
+    gr.on(
+        [parts.kv.batch.change, parts.kv.positions.change], handlers.plan, looked, parts.kv.result,
+        **quick, trigger_mode="always_last",
     )
     parts.examples.click(handlers.take_example, parts.examples, parts.prompt, **quick)
     gr.on(

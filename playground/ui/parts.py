@@ -9,6 +9,7 @@ import gradio as gr
 
 from .gptq_form import GptqForm
 from .i18n import Words
+from .kv_panel import KvPanel
 
 
 @dataclass
@@ -32,6 +33,7 @@ class Parts:
     columns: list[gr.HTML] = field(default_factory=list)
     charts: dict[str, gr.Plot] = field(default_factory=dict)
     gptq: GptqForm = field(default_factory=GptqForm)
+    kv: KvPanel = field(default_factory=KvPanel)
     capabilities: gr.Accordion = None
     techniques: gr.HTML = None
     models: gr.Accordion = None
@@ -58,7 +60,7 @@ class Parts:
         named = [
             value
             for name, value in vars(self).items()
-            if name not in ("words", "settings", "columns", "charts", "gptq", "_texts")
+            if name not in ("words", "settings", "columns", "charts", "gptq", "kv", "_texts")
         ]
         spoken = [component for component, _ in self._texts]
         found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *self.columns, *self.charts.values()]

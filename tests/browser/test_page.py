@@ -268,6 +268,19 @@ def test_what_the_machine_cannot_run_is_listed_with_the_reason_and_the_remedy(op
     assert "torchao-fp8" in refused and "needs a GPU" in refused and "Use torchao-int8." in refused
 
 
+def test_the_cache_panel_tells_costs_and_findings_and_follows_its_sliders(open_page):
+    page = open_page(echo)
+    page.click("#kv-panel button.label-wrap")
+    page.wait_for_selector("#kv-result tr[data-ok=false]")
+    first = page.locator("#kv-result tr").first.inner_text()
+    assert "1 × 2,048 positions need" in first and "It ends at" in first
+    assert "off (config.json)" in page.locator("#kv-result").inner_text()
+    page.fill("#kv-batch input[type=number]", "64")
+    page.locator("#kv-batch input[type=number]").blur()
+    page.wait_for_function("document.querySelector('#kv-result tr').innerText.includes('64 × 2,048')")
+    assert page.locator("#kv-result tr").first.get_attribute("data-ok") == "false"
+
+
 def test_accepted_drafts_are_marked_tell_their_round_and_can_be_unmarked(open_page):
     def drafting(slot, prompt):
         if slot.decode.speculation == "none":

@@ -43,6 +43,15 @@ def test_every_derived_key_exists():
     assert wanted <= set(keys()), wanted - set(keys())
 
 
+def test_every_finding_of_the_doctor_has_words_and_a_remedy():
+    source = (SOURCES / "engines" / "doctor.py").read_text()
+    found = set(re.findall(r'Finding\(\s*"(\w+)", (\S+)', source))
+    assert len(found) >= 7
+    for name, ok in found:
+        assert f"doctor.{name}" in keys()
+        assert ok.startswith("True") or f"doctor.{name}.remedy" in keys(), name
+
+
 def test_language_is_asked_for_or_the_browsers_first_choice():
     assert pick_language("ko", "en-US") == "ko"
     assert pick_language(None, "ko-KR,ko;q=0.9,en;q=0.8") == "ko"
