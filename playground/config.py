@@ -52,7 +52,7 @@ class DecodeSpec:
     needs the target's own tokenizer, and "universal", which takes any. `exit_layer` is set for
     "early-exit": how many of the target's own layers draft. `draft_head` is set for "draft-head":
     a folder or hub id with a head that was trained for the target, or "builtin". `lean` packs linear
-    weights for the CPU once.
+    weights for the CPU once. `keep_prefix` keeps the KV cache for the next turn of a conversation.
     """
 
     attention: Attention = "sdpa"
@@ -62,6 +62,7 @@ class DecodeSpec:
     exit_layer: int | None = None
     draft_head: str | None = None
     lean: bool = False
+    keep_prefix: bool = False
 
     def without_speculation(self) -> DecodeSpec:
         """The same way of decoding, an id at a time."""
@@ -88,6 +89,12 @@ class SlotSpec:
                 f"slot {self.id}",
                 f"speculation checks several ids at once and takes back what it rejects; it cannot with {named}. "
                 f'Set cache to one of {", ".join(CROPPABLE)}, or speculation = "none".',
+            )
+        if self.decode.keep_prefix and (self.decode.cache != "dynamic" or self.decode.speculation != "none"):
+            raise ConfigError(
+                f"slot {self.id}",
+                'keep_prefix goes with cache = "dynamic" and speculation = "none": Transformers begins an assisted or a '
+                "static run with an empty cache.",
             )
         for companion, kinds in _COMPANIONS.items():
             if (self.decode.speculation in kinds) != (getattr(self.decode, companion) is not None):
@@ -217,12 +224,29 @@ def _checked(name: str, value: Any, default: Any) -> Any:
     return int(value) if whole else float(value)
 
 
+# What was said before: (user, answer), oldest first.
+History = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True)
 class Prompt:
-    """What every slot is asked: the user's text and how to generate."""
+    """What every slot is asked: the user's text and how to generate.
+
+    `histories` holds what each slot, by id, was asked and answered in earlier turns.
+    """
 
     text: str
     settings: Settings = Settings()
+    histories: tuple[tuple[str, History], ...] = ()
+
+    def history(self, slot_id: str) -> History:
+        """The earlier turns of one slot."""
+        return dict(self.histories).get(slot_id, ())
+
+    def follow_up(self, text: str, settings: Settings, answers: dict[str, str]) -> Prompt:
+        """The next turn: this one, with each slot's own answer to it, becomes history."""
+        histories = tuple((slot, (*self.history(slot), (self.text, answer))) for slot, answer in answers.items())
+        return Prompt(text, settings, histories)
 
 
 def checked_prompt(text: Any, settings: Settings) -> Prompt:

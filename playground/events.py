@@ -64,10 +64,14 @@ class WarmedUp:
 
 @dataclass(frozen=True)
 class Started:
-    """t0: inputs on the device, device synchronised, generation is about to begin."""
+    """t0: inputs on the device, device synchronised, generation is about to begin.
+
+    `reused_tokens` of the prompt are in the KV cache already, from an earlier turn.
+    """
 
     t_ns: int
     prompt_tokens: int
+    reused_tokens: int = 0
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class RunMetrics:
     load_s: float | None = None
     warmup_s: float | None = None
     prompt_tokens: int | None = None
+    reused_tokens: int | None = None
     new_tokens: int = 0
     visible_tokens: int = 0
     groups: int = 0
@@ -128,7 +129,7 @@ def _timing(events: tuple[Event, ...]) -> dict:
     groups = [e for e in events if isinstance(e, Tokens) and e.ids]
     if start is None:
         return {}
-    numbers: dict = {"prompt_tokens": start.prompt_tokens}
+    numbers: dict = {"prompt_tokens": start.prompt_tokens, "reused_tokens": start.reused_tokens}
     if not groups:
         return numbers
     total = sum(len(g.ids) for g in groups)
@@ -144,7 +145,7 @@ def _timing(events: tuple[Event, ...]) -> dict:
         "decode_tok_per_s": rate,
         "tpot_s": 1 / rate if rate else None,
         "e2e_tok_per_s": _per_s(total, last.t_ns - start.t_ns),
-        "prefill_tok_per_s": _per_s(start.prompt_tokens, first.t_ns - start.t_ns),
+        "prefill_tok_per_s": _per_s(start.prompt_tokens - start.reused_tokens, first.t_ns - start.t_ns),
         "itl_s": gaps or None,
     }
 

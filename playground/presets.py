@@ -125,7 +125,7 @@ def _spec(where: str, kind: type, values: dict[str, Any]) -> Any:
     for key, value in values.items():
         if key in ("drafter", "quantization"):
             continue
-        if key == "lean":
+        if key in ("lean", "keep_prefix"):
             checked_bool(f"{where}.{key}", value)
             continue
         if key == "exit_layer":

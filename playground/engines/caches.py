@@ -96,6 +96,16 @@ def check(decode: DecodeSpec, config: Any, device: Device) -> None:
         )
 
 
+def check_prefix(config: Any) -> None:
+    """Raise Refusal for a model whose cache of earlier turns cannot be cut back to what the next turn shares."""
+    shape = shape_of(config, torch.float32)
+    if shape is None or any(shape.windows):
+        raise Refusal(
+            "keep_prefix: this model's cache forgets what has left its window, so an earlier turn cannot be cut back.",
+            "Leave keep_prefix out for this model.",
+        )
+
+
 def predicted_bytes(decode: DecodeSpec, config: Any, length: int, dtype: torch.dtype, batch: int = 1) -> int | None:
     """Bytes of keys and values after `length` positions; None for a model without plain attention heads.
 

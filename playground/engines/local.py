@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import queue
 import threading
@@ -44,6 +45,7 @@ from .capabilities import capabilities
 from .draft_head import DraftHead, fingerprint
 from .memory import bytes_of, pick_device, release_memory
 from .options import EngineOptions
+from .prefix import kept as prefix_of
 from .refusal import Refusal, Stopped
 from .script import Facts, script
 from .text import Codec, StopStrings, TextStream
@@ -110,7 +112,7 @@ class LocalEngine:
 
         report("reading the tokenizer", None)
         card = self._store.card(slot.model, report)
-        ids = card.codec.encode(prompt)
+        ids = card.codec.encode(prompt, prompt.history(slot.id))
         _check_length(ids.shape[1], prompt, card)
         drafter_spec = slot.decode.drafter
         drafter_card = self._store.card(drafter_spec, report) if drafter_spec else None
@@ -118,6 +120,8 @@ class LocalEngine:
         if reason := attention.unavailable(slot.decode.attention, card.device):
             raise reason
         caches.check(slot.decode, card.config, card.device)
+        if slot.decode.keep_prefix:
+            caches.check_prefix(card.config)
         if slot.decode.lean:
             lean.check(card.dtype, card.device)
         head_name = slot.decode.draft_head
@@ -150,7 +154,7 @@ class LocalEngine:
         card, reference_card = self._store.card(slot.model, report), self._store.card(reference.model, report)
         _check_same_ids(card, reference_card)
         device = card.device.torch
-        ids = reference_card.codec.encode(prompt)
+        ids = reference_card.codec.encode(prompt, prompt.history(reference.id))
         start = ids.shape[1]
         ids = torch.cat([ids, torch.tensor([answer])], dim=1).to(device)
         texts = {
@@ -180,16 +184,20 @@ class LocalEngine:
         release_memory()
         device.reset_peak()
         before = device.current_bytes()
+        settings, reused, known = prompt.settings, 0, None
+        prefix = slot.weights.prefixes.get(slot.spec)
+        if prefix and prompt.history(slot.spec.id):
+            reused = prefix.shared(tuple(ids[0].tolist()))
+            known = prefix.cropped(reused)
         if not stop.is_set():
-            self._warm_up(slot, ids, prompt, stop, emit)
+            self._warm_up(slot, ids, prompt, stop, emit, copy.deepcopy(known))
         if stop.is_set():
             return Done("stopped")
         torch.manual_seed(prompt.settings.seed)
-        settings = prompt.settings
         tap = _Tap(slot.card.codec, _eos_ids(slot.card, prompt), settings.new_tokens, stop, emit, settings.stops)
         started = device.now_ns()
-        emit(Started(started, ids.shape[1]))
-        cache = _call_generate(slot, ids, prompt, prompt.settings.new_tokens, tap)
+        emit(Started(started, ids.shape[1], reused))
+        cache, said = _call_generate(slot, ids, prompt, prompt.settings.new_tokens, tap, known)
         device.now_ns()
         emit(
             Memory(
@@ -201,11 +209,15 @@ class LocalEngine:
                 kv_predicted_bytes=_predicted_kv(slot, cache, _room(slot.spec, ids, prompt)),
             )
         )
+        if slot.spec.decode.keep_prefix:
+            slot.weights.prefixes[slot.spec] = prefix_of(said, cache)
         if tap.rounds.drafts:
             emit(_drafts(tap.rounds.drafts, slot.card.codec))
         return Done(tap.reason(), tap.text.finish())
 
-    def _warm_up(self, slot: _Slot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit) -> None:
+    def _warm_up(
+        self, slot: _Slot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit, known: Any
+    ) -> None:
         """A few untimed tokens of this very prompt, so that first-use costs stay out of the numbers.
 
         Before every run: kernels depend on the prompt's length, and another slot's run has
@@ -215,7 +227,7 @@ class LocalEngine:
         with self._warming, watch:
             started = slot.card.device.now_ns()
             few = min(WARMUP_TOKENS, prompt.settings.new_tokens)
-            _call_generate(slot, ids, prompt, few, _Tap(slot.card.codec, (), few, stop, lambda event: None))
+            _call_generate(slot, ids, prompt, few, _Tap(slot.card.codec, (), few, stop, lambda event: None), known)
             ended = slot.card.device.now_ns()
         alone = slot.spec.decode.speculation in ("none", "prompt-lookup")  # else a drafter's calls are among them
         words = watch.words(slot.card.config.get_text_config().num_hidden_layers) if alone else ""
@@ -424,13 +436,15 @@ def _eos_ids(card: Card, prompt: Prompt) -> tuple[int, ...]:
     return () if prompt.settings.ignore_eos else card.eos_ids
 
 
-def _call_generate(slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: int, tap: _Tap) -> Any:
-    """Run generate and return its KV cache, None without one."""
+def _call_generate(
+    slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: int, tap: _Tap, known: Any = None
+) -> tuple[Any, tuple[int, ...]]:
+    """Run generate; returns its KV cache, None without one, and all ids. `known` is a cache that holds the first ones."""
     options = speculate.options_for(slot.spec.decode, prompt.settings)
     options |= caches.options_for(slot.spec.decode, slot.card.config, _room(slot.spec, ids, prompt))
     config = _generation_config(slot.card, prompt, new_tokens, options)
     with ExitStack() as stack:
-        extra: dict[str, Any] = {}
+        extra: dict[str, Any] = {} if known is None else {"cache": known}
         drafter = slot.module if slot.spec.decode.speculation == "early-exit" else slot.drafter
         if drafter is not None:
             drafter.generation_config = speculate.drafter_config(prompt.settings)
@@ -449,7 +463,7 @@ def _call_generate(slot: _Slot, ids: torch.Tensor, prompt: Prompt, new_tokens: i
             stopping_criteria=StoppingCriteriaList([tap.stopper]),
             **extra,
         )
-    return output.cache
+    return output.cache, tuple(output.sequences[0].tolist())
 
 
 def _generation_config(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import Prompt, SlotSpec
+from ..config import History, Prompt, SlotSpec
 from ..quantization import Quantization
 from . import caches
 from .attention import held_to
@@ -55,7 +55,7 @@ def script(slot: SlotSpec, prompt: Prompt, facts: Facts) -> str:
         f'tokenizer = AutoTokenizer.from_pretrained({facts.folder!r})',
         *model,
         "model.generation_config = GenerationConfig()  # a checkpoint's own defaults would fill what is None below",
-        *_inputs(prompt),
+        *_inputs(prompt, prompt.history(slot.id)),
         "config = GenerationConfig(",
         *call,
         ")",
@@ -132,12 +132,14 @@ def _quantization(quantization: Quantization, dtype: str, device: str, imports: 
     return f"TorchAoConfig({name}())"
 
 
-def _inputs(prompt: Prompt) -> list[str]:
+def _inputs(prompt: Prompt, history: History) -> list[str]:
     settings = prompt.settings
     if not settings.chat_template:
-        return [f'inputs = tokenizer({prompt.text!r}, return_tensors="pt").to(model.device)']
+        text = "".join(part for turn in history for part in turn) + prompt.text
+        return [f'inputs = tokenizer({text!r}, return_tensors="pt").to(model.device)']
     system = [{"role": "system", "content": settings.system_prompt}] if settings.system_prompt else []
-    lines = [f"    {turn!r}," for turn in (*system, {"role": "user", "content": prompt.text})]
+    earlier = [{"role": r, "content": c} for turn in history for r, c in zip(("user", "assistant"), turn)]
+    lines = [f"    {turn!r}," for turn in (*system, *earlier, {"role": "user", "content": prompt.text})]
     return [
         "messages = [",
         *lines,

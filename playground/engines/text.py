@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..config import Prompt
+from ..config import History, Prompt
 from .refusal import Refusal
 
 _REPLACEMENT = "\ufffd"
@@ -26,10 +26,10 @@ class Codec:
         # A run of byte pieces is decoded as a whole: one bad byte changes what its neighbours become.
         self.byte_ids = frozenset(i for p, i in tokenizer.get_vocab().items() if _BYTE_PIECE.fullmatch(p))
 
-    def encode(self, prompt: Prompt) -> Any:
+    def encode(self, prompt: Prompt, history: History = ()) -> Any:
         """The prompt's ids, shape (1, prompt tokens), as the tokenizer or its template gives them.
 
-        Raises Refusal when the model has no chat template or its template refuses the roles.
+        `history` comes before it, each turn a user's text and the answer; without the template they are put in a row. Raises Refusal when the model has no chat template or its template refuses the roles.
         """
         settings = prompt.settings
         with self._lock:
@@ -39,21 +39,24 @@ class Codec:
                         "system_prompt: a system prompt needs the chat template, which is off.",
                         "Turn the chat template on, or clear the system prompt.",
                     )
-                return self._tokenizer(prompt.text, return_tensors="pt")["input_ids"]
-            return self._templated(prompt)
+                text = "".join(part for turn in history for part in turn) + prompt.text
+                return self._tokenizer(text, return_tensors="pt")["input_ids"]
+            return self._templated(prompt, history)
 
     def plain_ids(self, text: str) -> list[int]:
         """The ids of a text without a template."""
         with self._lock:
             return self._tokenizer(text, verbose=False)["input_ids"]
 
-    def _templated(self, prompt: Prompt) -> Any:
+    def _templated(self, prompt: Prompt, history: History) -> Any:
         if not self._tokenizer.chat_template:
             raise Refusal(
                 "chat_template: this model has none.", "Turn the chat template off to send the plain text."
             )
         system = prompt.settings.system_prompt
         turns = [{"role": "system", "content": system}] if system else []
+        for asked, answered in history:
+            turns += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
         turns.append({"role": "user", "content": prompt.text})
         try:
             return self._tokenizer.apply_chat_template(

@@ -33,6 +33,7 @@ from .draft_head import SHIPPED, DraftHead, load_head
 from .lean import Packs
 from .memory import Device, bytes_of, pick_device, release_memory, returning_big_blocks, tensors_of
 from .options import EngineOptions
+from .prefix import Prefix
 from .progress import Report, transformers_bars
 from .refusal import Refusal
 from .sources import Source, locate
@@ -87,6 +88,7 @@ class Weights:
     modules: dict[Hashable, Any] = field(default_factory=dict)
     heads: dict[Path, DraftHead] = field(default_factory=dict)
     packs: Packs = field(default_factory=Packs)
+    prefixes: dict[Hashable, Prefix] = field(default_factory=dict)
     users: int = 0
 
     @property
@@ -101,8 +103,8 @@ class Weights:
 
     @property
     def extra_bytes(self) -> int:
-        """Bytes of what slots had made beside the weights: draft heads and packed copies."""
-        return self.heads_bytes + self.packs.bytes
+        """Bytes of what slots had made or kept beside the weights: draft heads, packed copies, caches of earlier turns."""
+        return self.heads_bytes + self.packs.bytes + sum(prefix.bytes for prefix in self.prefixes.values())
 
     def draft_head(self, folder: Path, name: str) -> DraftHead:
         """The draft head in a folder, loaded once, on these weights' device and in their dtype. Raises Refusal."""
@@ -261,6 +263,7 @@ class WeightStore:
         weights.modules.clear()
         weights.heads.clear()
         weights.packs.clear()
+        weights.prefixes.clear()
         weights.pristine = None
 
 

@@ -116,6 +116,8 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
         _row(words("kv"), megabytes(run.kv_bytes), words("kv_why", megabytes(run.kv_predicted_bytes))),
         _row(words("load"), seconds(run.load_s), words("load_why", seconds(run.warmup_s))),
     ]
+    if column.slot.decode.keep_prefix and run.prompt_tokens:
+        rows.append(_row(words("reused"), f"{run.reused_tokens:,} / {run.prompt_tokens:,}"))
     if run.kernels:
         rows.append(_row(words("kernels"), run.kernels, words("kernels_why", run.enabled_kernels)))
     if run.quantized_layers is not None:

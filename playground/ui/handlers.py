@@ -33,6 +33,7 @@ class _View:
 
     board: Board
     words: Words
+    prompt: Prompt | None = None
     checkup: Checkup | None = None
 
 
@@ -187,19 +188,46 @@ class Handlers:
         except ConfigError as error:
             yield {parts.notice: draw_notice(str(error))}
             return
+        yield from self._run(asked, words, request)
+
+    def press_follow_up(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
+        """The next turn of the conversation: every slot goes on from its own answer."""
+        parts = self._parts
+        words, view = Words(values[parts.language]), self._views.get(request.session_hash)
+        if view is None or view.prompt is None or not view.board.answered:
+            yield {parts.notice: draw_notice(words("follow_up_first"))}
+            return
+        board = view.board
+        try:
+            settings = checked_settings({name: values[control] for name, control in parts.settings.items()})
+            text = checked_prompt(values[parts.prompt], settings).text
+            mode = checked_choice("mode", values[parts.mode], Mode)
+            quality = checked_bool("quality", values[parts.quality])
+        except ConfigError as error:
+            yield {parts.notice: draw_notice(str(error))}
+            return
+        answers = {slot: column.text for slot, column in board.columns.items() if column.text}
+        prompt = view.prompt.follow_up(text, settings, answers)
+        yield from self._run(_Asked(board.comparison, prompt, mode, quality), words, request)
+
+    def _run(self, asked: _Asked, words: Words, request: gr.Request) -> Iterator[Updates]:
+        """Submit, then redraw what changes until all slots end."""
+        parts = self._parts
         self._scheduler.stop_session(request.session_hash)
-        view = _View(Board(asked.comparison, asked.mode), words)
+        view = _View(Board(asked.comparison, asked.mode), words, asked.prompt)
         self._views[request.session_hash] = view
         job = asked.submit_to(self._scheduler, request.session_hash)
-        running = {parts.compare: gr.update(interactive=False), parts.stop: gr.update(interactive=True)}
+        off = gr.update(interactive=False)
         try:
+            running = {parts.compare: off, parts.follow_up: off, parts.stop: gr.update(interactive=True)}
             yield running | {parts.notice: ""} | self._redraw(view.board, view.words)
             while not job.ended:
                 changes = self._absorb(job, view)
                 yield changes if self._views.get(request.session_hash) is view else {parts.notice: gr.skip()}
         finally:
             job.stop()
-        idle = {parts.compare: gr.update(interactive=True), parts.stop: gr.update(interactive=False)}
+        on = gr.update(interactive=True)
+        idle = {parts.compare: on, parts.follow_up: on, parts.stop: gr.update(interactive=False)}
         if self._views.get(request.session_hash) is view:
             # Everything once more: a page may drop an update that another follows closely.
             idle |= self._panel(view.words) | self._redraw(view.board, view.words)

@@ -99,6 +99,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "choice.speculation": ("speculation", "추측 디코딩"),
     "choice.drafter": ("drafter", "초안 모델"),
     "choice.exit_layer": ("exit layer", "종료 층"),
+    "choice.keep_prefix": ("keep prefix", "이전 캐시 유지"),
     "choice.lean": ("lean", "린"),
     "choice.draft_head": ("draft head", "초안 헤드"),
     # status
@@ -237,6 +238,12 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Long texts will not fit: use a shorter context, a quantized cache or more memory.",
         "긴 글은 들어가지 않습니다. 길이를 줄이거나 양자화 캐시나 더 큰 메모리를 쓰세요.",
     ),
+    "follow_up": ("Follow up", "이어서 묻기"),
+    "follow_up_first": (
+        "A follow-up goes on from finished answers: press Compare first, and wait until every column has answered.",
+        "이어서 묻기는 끝난 답에서 계속합니다. 먼저 비교를 누르고 모든 열이 답할 때까지 기다리세요.",
+    ),
+    "reused": ("Reused of the prompt", "재사용한 프롬프트"),
     "script": ("Show the code", "코드 보기"),
     "quantized_layers": ("Quantized layers", "양자화한 층"),
     "kl": ("KL divergence", "KL 발산"),

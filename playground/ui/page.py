@@ -85,8 +85,10 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
     with gr.Row():
         # Off until the page's first answer: that one draws an idle board, and could arrive after a run's first updates.
         parts.compare = gr.Button(variant="primary", interactive=False, elem_id="compare", scale=4)
+        parts.follow_up = gr.Button(interactive=False, elem_id="follow-up", scale=1)
         parts.stop = gr.Button(variant="stop", elem_id="stop", interactive=False, scale=1)
         parts.say(parts.compare, value="compare")
+        parts.say(parts.follow_up, value="follow_up")
         parts.say(parts.stop, value="stop")
 
 
@@ -173,6 +175,9 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     gr.on(
         [parts.compare.click, parts.prompt.submit],
         handlers.press_compare, asked, everything, concurrency_limit=None, trigger_mode="once", **private,
+    )
+    parts.follow_up.click(
+        handlers.press_follow_up, asked, everything, concurrency_limit=None, trigger_mode="once", **private
     )
     parts.stop.click(handlers.stop, None, None, **quick)
     parts.tint.change(None, parts.tint, None, js=_TOGGLE_TINT, api_visibility="private")

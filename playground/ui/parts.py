@@ -27,6 +27,7 @@ class Parts:
     examples: gr.Dataset = None
     description: gr.HTML = None
     compare: gr.Button = None
+    follow_up: gr.Button = None
     stop: gr.Button = None
     notice: gr.HTML = None
     settings: dict[str, Any] = field(default_factory=dict)
