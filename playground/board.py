@@ -12,7 +12,7 @@ from typing import Any
 from .config import Comparison, Mode, SlotSpec, differences
 from .events import ENDINGS, Done, Drafts, Event, Failed, Loading, Queued, Ready, Round, SlotEvent, Tokens
 from .metrics import Phase, RunMetrics, live_tok_per_s, measure, phase_of, text_of
-from .verdicts import REASONS, Speedup, speedup, speedups
+from .verdicts import REASONS, BreakEven, Speedup, break_even, speedup, speedups
 
 
 class Column:
@@ -147,6 +147,13 @@ class Board:
         if plain is None or plain.id == self.comparison.reference:
             return None
         return speedup(self.columns[slot.id].run, self.columns[plain.id].run, self.mode)
+
+    def break_even(self, slot: SlotSpec) -> BreakEven | None:
+        """What this slot's rounds cost and yield against the plain slot; None without one, or in a race."""
+        plain = self.plain_slot(slot)
+        if plain is None or self.mode == "race":
+            return None
+        return break_even(self.columns[slot.id].run, self.columns[plain.id].run)
 
     def sharers(self, slot: SlotSpec) -> int:
         """How many slots of this comparison use the slot's weights, itself included."""

@@ -55,3 +55,28 @@ def speedup(run: RunMetrics, base: RunMetrics, mode: Mode) -> Speedup:
     if run.decode_tok_per_s is None or base.decode_tok_per_s is None:
         return Speedup(None, "no_rate")
     return Speedup(run.decode_tok_per_s / base.decode_tok_per_s)
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """What a round of speculation costs and yields, its first one left out, which holds the prefill.
+
+    `cost` is its time in plain steps: with fewer ids a round than that it loses. `yielded` is how
+    many ids it gave; yielded / cost is the speed-up.
+    """
+
+    round_s: float
+    step_s: float
+    yielded: float
+
+    @property
+    def cost(self) -> float:
+        return self.round_s / self.step_s
+
+
+def break_even(run: RunMetrics, plain: RunMetrics) -> BreakEven | None:
+    """Of a speculative run and the plain one; None where either has no gap between steps."""
+    if not (run.rounds and run.itl_s and run.decode_tok_per_s and plain.tpot_s):
+        return None
+    round_s = sum(run.itl_s) / len(run.itl_s)
+    return BreakEven(round_s, plain.tpot_s, run.decode_tok_per_s * round_s)

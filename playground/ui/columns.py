@@ -130,6 +130,11 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
         rows.append(_row(words("accepted_len"), _number(run.mean_accepted_len, "{:.2f}"), words("accepted_len_why")))
         rows.append(_row(words("draft_time"), seconds(run.draft_s), words("draft_time_why")))
         rows.append(_row(words("verify_time"), seconds(run.verify_s), words("verify_time_why")))
+        even = board.break_even(column.slot) if column.ended else None
+        if even is not None:
+            why = words("round_cost_why", seconds(even.round_s), seconds(even.step_s), f"{even.cost:.2f}")
+            value = words("round_cost_value", f"{even.cost:.2f}", f"{even.yielded:.2f}")
+            rows.append(_row(words("round_cost"), value, why))
         gain = board.gain(column.slot)
         if gain is not None:
             plain = board.plain_slot(column.slot)

@@ -152,6 +152,12 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Mean time from the draft to the step's ids: the target's forward over the draft",
         "초안부터 그 단계의 토큰까지 평균 시간: 본 모델이 초안을 한 번에 확인",
     ),
+    "round_cost": ("A round", "한 라운드"),
+    "round_cost_value": ("{0} steps, {1} ids", "{0} 스텝, {1} 토큰"),
+    "round_cost_why": (
+        "A round takes {0}, a plain step {1}: speculation pays when a round yields more than {2} ids",
+        "한 라운드 {0}, 추측 없는 한 스텝 {1}: 라운드당 {2} 토큰보다 많이 얻을 때 이득",
+    ),
     "gain": ("Over plain", "추측 없이 대비"),
     "round_count": ("round {0}: {1} of {2} drafted ids accepted", "라운드 {0}: 초안 {2}개 중 {1}개 수락"),
     "round_lost": ("rejected: “{0}”", "버려짐: “{0}”"),

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from playground.engines.scripted import spoken
 from playground.events import Drafts, Round, Started, Tokens
 from tests.scripted_app import HOSTILE, Conversation, echo, troubled
 
@@ -266,6 +267,21 @@ def test_what_the_machine_cannot_run_is_listed_with_the_reason_and_the_remedy(op
     assert page.locator("#techniques tr[data-runs=true]").count() == 1
     refused = page.locator("#techniques tr[data-runs=false]").inner_text()
     assert "torchao-fp8" in refused and "needs a GPU" in refused and "Use torchao-int8." in refused
+
+
+def test_a_follow_up_goes_on_from_every_columns_own_answer(open_page):
+    page = open_page(lambda slot, prompt: spoken(f"{slot.id} {prompt.text} after {prompt.history(slot.id)}"))
+    assert page.locator("#follow-up").is_disabled()
+    page.fill("#prompt textarea", "one")
+    compare(page)
+    wait_until_ended(page)
+    page.wait_for_function("!document.querySelector('#follow-up').disabled")
+    page.fill("#prompt textarea", "two")
+    page.click("#follow-up")
+    page.wait_for_function("document.querySelector('.slot .text')?.textContent.includes('two after')")
+    wait_until_ended(page)
+    assert texts(page)[:2] == [f"{slot} two after (('one', '{slot} one after ()'),)" for slot in ("baseline", "kv-cache")]
+    page.wait_for_function("!document.querySelector('#follow-up').disabled")
 
 
 def test_the_cache_panel_tells_costs_and_findings_and_follows_its_sliders(open_page):
