@@ -18,7 +18,7 @@ from .quantization import Dtype, Quantization
 
 Attention = Literal[
     "eager", "sdpa", "sdpa-flash", "sdpa-efficient", "sdpa-cudnn", "sdpa-math",
-    "flash_attention_2", "flash_attention_3", "flex_attention",
+    "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention",
 ]
 Cache = Literal[
     "none", "dynamic", "static", "offloaded", "offloaded-static", "quanto-int4", "quanto-int2", "hqq-int4", "fp8",

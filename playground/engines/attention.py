@@ -19,10 +19,11 @@ from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
+from transformers.utils import is_flash_attn_2_available, is_flash_attn_3_available
+from transformers.utils.import_utils import is_flash_attn_4_available
 
 from ..config import Attention
 from .memory import Device
-from .packages import broken_package
 from .refusal import Refusal
 
 _KERNELS = {
@@ -37,7 +38,12 @@ _NAMES = {
     SDPBackend.CUDNN_ATTENTION.value: "cuDNN",
     SDPBackend.MATH.value: "math",
 }
-_PACKAGES = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}
+# FlashAttention 2 and 4 are imported under one name, so Transformers tells them apart by what is installed.
+_FLASH = {
+    "flash_attention_2": ("flash-attn", is_flash_attn_2_available),
+    "flash_attention_3": ("flash-attn-3", is_flash_attn_3_available),
+    "flash_attention_4": ("flash-attn-4", is_flash_attn_4_available),
+}
 # torch keeps which kernels are allowed for the whole process; a race runs slots in several threads.
 _restricting = threading.Lock()
 
@@ -49,11 +55,12 @@ def unavailable(attention: Attention, device: Device) -> Refusal | None:
         return Refusal(f"attention: torch has no {attention.removeprefix('sdpa-')} kernel for a CPU.", hint)
     if attention == "flex_attention" and not device.is_cuda:
         return Refusal("attention: flex_attention is compiled for a GPU; on a CPU torch has no fast one.", hint)
-    if package := _PACKAGES.get(attention):
+    if attention in _FLASH:
+        package, is_available = _FLASH[attention]
         if not device.is_cuda:
             return Refusal(f"attention: {attention} needs an NVIDIA GPU; this slot is on the {device.name}.", hint)
-        if broken := broken_package(package):
-            return Refusal(f"attention: {attention} needs the package {package}: {broken}", hint)
+        if not is_available():
+            return Refusal(f"attention: {attention} needs the package {package}, which is not installed.", hint)
     return None
 
 
