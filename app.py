@@ -9,6 +9,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from playground.checks import ConfigError
+from playground.engines.fleet import FleetEngine
 from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.quiet import quieten, set_up_logging
 from playground.engines.worker import WorkerEngine
@@ -54,7 +55,7 @@ def main() -> None:
         server_name=flags.host, server_port=flags.port, theme=theme(), css=CSS, ssr_mode=False,
         max_threads=200, prevent_thread_lock=True, footer_links=["api"], run_history=False,
     )
-    if isinstance(engine, WorkerEngine):
+    if isinstance(engine, FleetEngine):
         engine.start()
     try:
         page.block_thread()
@@ -64,7 +65,7 @@ def main() -> None:
 
 def _engine(options: EngineOptions, in_process: bool):
     if not in_process:
-        return WorkerEngine(options)
+        return FleetEngine(lambda: WorkerEngine(options))
     quieten()
     from playground.engines.local import LocalEngine
 

@@ -33,6 +33,14 @@ MAX_SLOTS = 8
 BUILTIN = "builtin"
 
 
+FIRST_LANE = "first"
+
+
+def lane_of(device: str) -> str:
+    """Slots of one lane take turns. The CPU and the first GPU share one: a GPU needs the CPU to be fed."""
+    return FIRST_LANE if device in ("auto", "cpu", "cuda", "cuda:0") else device
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """The choices that force a reload of weights. Equal specs share one copy of the tensors."""

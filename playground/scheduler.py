@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 
 from .capabilities import Technique
 from .checkup import Checkup
-from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec
+from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec, lane_of
 from .events import ENDINGS, Done, Event, Failed, NoQuality, Queued, SlotEvent, Tokens
 from .metrics import measure, summary
 
@@ -310,7 +310,7 @@ def _lanes(job: Job) -> list[list[SlotSpec]]:
         return [[slot] for slot in job.comparison.slots]
     lanes: dict[str, list[SlotSpec]] = {}
     for slot in job.comparison.slots:
-        lanes.setdefault(slot.model.device, []).append(slot)
+        lanes.setdefault(lane_of(slot.model.device), []).append(slot)
     return list(lanes.values())
 
 

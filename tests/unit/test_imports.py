@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"torch", "transformers", "bitsandbytes", "gptqmodel", "torchao", "accelerate", "gguf", "huggingface_hub"}
 # Modules of engines/ that the web process uses, and which must therefore import nothing heavy.
-WEB_SIDE = {"playground.engines", "playground.engines.worker", "playground.engines.options",
+WEB_SIDE = {"playground.engines", "playground.engines.fleet", "playground.engines.worker", "playground.engines.options",
             "playground.engines.quiet", "playground.engines.refusal", "playground.engines.scripted"}
 
 

@@ -1,0 +1,72 @@
+"""One worker process a lane: slots on different GPUs run at once, each under an interpreter of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+from ..capabilities import Technique
+from ..checkup import Checkup
+from ..config import FIRST_LANE, ModelSpec, Prompt, SlotSpec, lane_of
+from ..events import Event
+from ..scheduler import Engine, Resident, Stop
+
+
+class FleetEngine:
+    """Sends each slot to its device's engine, made when it is first needed. Satisfies scheduler.Engine."""
+
+    def __init__(self, make: Callable[[], Engine]):
+        """`make` gives a new engine; the one for the first lane is made at once."""
+        self._make = make
+        self._lock = threading.Lock()
+        self._engines: dict[str, Engine] = {FIRST_LANE: make()}
+
+    def start(self) -> None:
+        """Start the first lane's worker in the background."""
+        self._engines[FIRST_LANE].start()
+
+    def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
+        """The run's events, from the slot's own device."""
+        return self._of(slot.model).run(slot, prompt, stop)
+
+    def assess(
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+    ) -> Iterator[Event]:
+        """Quality of a slot, on its own device, where the reference's weights are then loaded too."""
+        return self._of(slot.model).assess(slot, reference, prompt, answer, stop)
+
+    def unload(self, model: ModelSpec | None) -> None:
+        """Free one spec's weights on its device, or all everywhere."""
+        for engine in [self._of(model)] if model else self._all():
+            engine.unload(model)
+
+    def resident(self) -> tuple[Resident, ...]:
+        return tuple(item for engine in self._all() for item in engine.resident())
+
+    def machine(self) -> str:
+        """The first lane's; the others are named where their slots say their device."""
+        return self._engines[FIRST_LANE].machine()
+
+    def capabilities(self) -> tuple[Technique, ...]:
+        return self._engines[FIRST_LANE].capabilities()
+
+    def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
+        return self._of(model).group_sizes(model)
+
+    def examine(self, model: ModelSpec) -> Checkup | None:
+        return self._of(model).examine(model)
+
+    def close(self) -> None:
+        for engine in self._all():
+            engine.close()
+
+    def _of(self, model: ModelSpec) -> Engine:
+        lane = lane_of(model.device)
+        with self._lock:
+            if lane not in self._engines:
+                self._engines[lane] = self._make()
+            return self._engines[lane]
+
+    def _all(self) -> list[Engine]:
+        with self._lock:
+            return list(self._engines.values())
