@@ -1,0 +1,116 @@
+"""Run cards as Markdown: one benchmark, or two side by side."""
+
+from __future__ import annotations
+
+from .protocol import Outcome, Series
+from .runcard import RunCard
+
+DASH = "–"
+
+
+def report(card: RunCard) -> str:
+    """A benchmark's table, the noise it stands against, and the machine."""
+    outcome, machine = card.outcome, card.machine
+    lines = [
+        f"## {outcome.comparison.title}",
+        "",
+        f"{outcome.repeats} runs a slot, {outcome.order}, {outcome.prompt.settings.new_tokens} new tokens, greedy, end of "
+        f"sequence ignored. Median ± median absolute deviation; ratios against {outcome.reference.slot.name}.",
+        "",
+        "| slot | decode tok/s | over the reference | TTFT, s | p50 / p90 / p99 gap, ms | variation | acceptance | peak MB |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        *(_row(outcome, series) for series in outcome.series),
+        "",
+        *_notes(card),
+        "",
+        f"{machine.device}; {machine.processor}, {machine.cores} cores, {machine.memory_bytes / 1e9:.0f} GB; {machine.system}; "
+        f"Python {machine.python}; {', '.join(f'{n} {v}' for n, v in machine.libraries)}; {card.made}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def against(ours: RunCard, theirs: RunCard) -> str:
+    """Two cards, slot by slot: decode rate and TTFT of the first over the second."""
+    lines = ["| slot | decode rate, first over second | TTFT, first over second |", "| --- | --- | --- |"]
+    others = {series.slot.id: series for series in theirs.outcome.series}
+    for series in ours.outcome.series:
+        other = others.get(series.slot.id)
+        lines.append(f"| {_cell(series.slot.name)} | {_over(series, other, 'decode_tok_per_s')} | {_over(series, other, 'ttft_s')} |")
+    lines += ["", *(_difference(name, a, b) for name, a, b in _settings(ours, theirs) if a != b)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(outcome: Outcome, series: Series) -> str:
+    if series.failure:
+        return f"| {_cell(series.slot.name)} | failed: {_cell(series.failure)} | | | | | | |"
+    gaps = series.gaps()
+    spread = " / ".join(f"{1e3 * gaps[p]:.0f}" for p in ("p50", "p90", "p99")) if gaps else DASH
+    peak = series.median("peak_bytes")
+    cells = [
+        _cell(series.slot.name),
+        _spread(series, "decode_tok_per_s", "{:.1f}"),
+        _verdict(outcome, series),
+        _spread(series, "ttft_s", "{:.3f}"),
+        spread,
+        _number(series.variation("decode_tok_per_s"), "{:.1%}"),
+        _number(series.median("acceptance_rate"), "{:.0%}"),
+        _number(peak and peak / 1e6, "{:,.0f}"),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    """Text that stays inside its cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _verdict(outcome: Outcome, series: Series) -> str:
+    if series is outcome.reference:
+        return "reference"
+    ratio, differs = outcome.ratio(series, "decode_tok_per_s"), outcome.differs(series, "decode_tok_per_s")
+    if ratio is None:
+        return DASH
+    return f"{ratio:.2f}×" if differs else f"no measurable difference ({ratio:.2f}×)"
+
+
+def _notes(card: RunCard) -> list[str]:
+    outcome = card.outcome
+    floor = outcome.noise_floor("decode_tok_per_s")
+    notes = [f"Noise floor: the reference against itself differed by up to {_number(floor, '{:.1%}')}."]
+    if outcome.order == "blocked":
+        notes.append("The weights of all slots do not fit together, so each slot's runs followed one another.")
+    if card.machine.busy:
+        notes.append(f"The machine was busy when this began (load {card.machine.load:.1f} on {card.machine.cores} cores).")
+    if outcome.stopped:
+        notes.append("Stopped before the end; the complete runs are shown.")
+    return notes
+
+
+def _spread(series: Series, metric: str, form: str) -> str:
+    middle, deviation = series.median(metric), series.mad(metric)
+    return DASH if middle is None else f"{form.format(middle)} ± {form.format(deviation)}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return DASH if value is None else form.format(value)
+
+
+def _over(ours: Series, theirs: Series | None, metric: str) -> str:
+    a, b = ours.median(metric), theirs.median(metric) if theirs else None
+    return DASH if a is None or not b else f"{a / b:.2f}×"
+
+
+def _settings(ours: RunCard, theirs: RunCard) -> list[tuple[str, str, str]]:
+    def facts(card: RunCard) -> dict[str, str]:
+        machine, prompt = card.machine, card.outcome.prompt
+        return {
+            "machine": f"{machine.device}, {machine.processor}", "prompt": prompt.text, "settings": str(prompt.settings),
+            **{name: found for name, found in machine.libraries},
+        }
+
+    a, b = facts(ours), facts(theirs)
+    return [(name, a.get(name, DASH), b.get(name, DASH)) for name in dict.fromkeys([*a, *b])]
+
+
+def _difference(name: str, ours: str, theirs: str) -> str:
+    return f"- {name}: {ours} / {theirs}"
