@@ -22,6 +22,7 @@ from .i18n import Language, Words, pick_language
 from .kv_panel import checkup_html
 from .panels import capabilities_table, loaded_table, machine_line
 from .parts import Parts
+from .summary import summary_html
 
 REFRESH_S = 0.33
 Updates = dict[Any, Any]
@@ -341,9 +342,9 @@ class Handlers:
         return updates
 
     def _redraw(self, board: Board, words: Words) -> Updates:
-        """All columns and all charts."""
+        """All columns, the summary and all charts."""
         charts = {self._parts.charts[name]: figure for name, figure in draw_charts(board, words).items()}
-        return self._columns(board, words) | charts
+        return self._columns(board, words) | {self._parts.summary: summary_html(board, words)} | charts
 
     def _columns(self, board: Board, words: Words, only: set[str] | None = None) -> Updates:
         drawn = draw_columns(board, words, only)

@@ -123,6 +123,7 @@ def _results(parts: Parts, board: Board) -> None:
     with gr.Row(elem_id="columns"):
         for html in (*drawn, *[""] * (MAX_SLOTS - len(drawn))):
             parts.columns.append(gr.HTML(html, visible=bool(html), elem_classes="column"))
+    parts.summary = gr.HTML(elem_id="summary")
     with gr.Row(elem_id="charts"):
         for name, figure in draw_charts(board, parts.words).items():
             parts.charts[name] = gr.Plot(figure, show_label=False, elem_id=f"chart-{name}")

@@ -30,6 +30,7 @@ class Parts:
     follow_up: gr.Button = None
     stop: gr.Button = None
     notice: gr.HTML = None
+    summary: gr.HTML = None
     settings: dict[str, Any] = field(default_factory=dict)
     columns: list[gr.HTML] = field(default_factory=list)
     charts: dict[str, gr.Plot] = field(default_factory=dict)

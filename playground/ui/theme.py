@@ -32,6 +32,12 @@ CSS = """
 @media (max-width: 800px) { #columns:has(> :nth-child(6)) { grid-template-columns: minmax(0, 1fr); } }
 #columns > * { min-width: 0 !important; width: auto !important; max-width: none; }
 #columns > *, #columns .html-container, #columns .prose { height: 100%; }
+#summary:not(:has(.summary)) { display: none; }
+#summary .summary { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 220px), 1fr)); gap: 10px; }
+#summary .summary > div { display: flex; flex-direction: column; gap: 2px; padding: 8px 12px; border-left: 4px solid var(--slot); border-radius: 4px;
+  background: var(--background-fill-secondary); color: var(--body-text-color); font-variant-numeric: tabular-nums; }
+#summary .summary span { font-size: 0.85rem; color: var(--quiet); }
+#summary .summary b { font-size: 1.1rem; color: var(--body-text-color); overflow-wrap: anywhere; }
 #charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
 @media (max-width: 800px) { #charts { grid-template-columns: minmax(0, 1fr); } }
 #charts > * { min-width: 0 !important; }

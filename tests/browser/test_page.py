@@ -44,6 +44,7 @@ def test_a_newcomer_presses_compare_and_sees_five_answers_and_four_charts(open_p
     assert page.locator("#chart-memory .trace.bars").count() == 4
     for chart in CHARTS:
         assert "is better" in page.locator(f"#chart-{chart} .gtitle").text_content()
+    assert page.locator("#summary").is_hidden(), "all the same by the script's clock: nobody wins"
     assert page.outside == [], "the page asks nobody else for anything"
 
 

@@ -1,0 +1,63 @@
+"""The strip under the columns: who decodes fastest, answers soonest, needs least, and is nearest to the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+from ..board import Board, Column
+from ..charts import slot_colour
+from .columns import megabytes, seconds
+from .i18n import Words
+
+
+def summary_html(board: Board, words: Words) -> str:
+    """One card a question, once every column has answered; empty before, and in a race, where numbers are contended."""
+    if not board.answered or board.mode == "race" or len(board.columns) < 2:
+        return ""
+    cards = [
+        _card(board, words, "fastest", lambda c: c.run.decode_tok_per_s, max, lambda v: f"{v:.1f} tok/s"),
+        _card(board, words, "soonest", lambda c: c.run.ttft_s, min, seconds),
+        _card(board, words, "leanest", _bytes, min, megabytes),
+        _card(board, words, "nearest", lambda c: _distance(board, c), min, lambda v: f"KL {v:.3g}"),
+    ]
+    return f'<div class="summary" role="status">{"".join(cards)}</div>' if any(cards) else ""
+
+
+def _card(
+    board: Board, words: Words, question: str, value: Callable[[Column], float | None],
+    best: Callable[..., float], shown: Callable[[float], str],
+) -> str:
+    """The slot with the best value; none where fewer than two slots finished with one, or all have the same."""
+    known = {slot: v for slot, column in board.columns.items() if column.failure is None and (v := value(column)) is not None}
+    if len(known) < 2 or len(set(known.values())) == 1:
+        return ""
+    winner = best(known, key=known.__getitem__)
+    place = [slot.id for slot in board.comparison.slots].index(winner)
+    name = board.columns[winner].slot.name
+    return (
+        f'<div style="--slot: {slot_colour(place)}" data-question="{question}" data-slot="{escape(winner)}">'
+        f"<span>{escape(words(f'summary.{question}'))}</span><b>{escape(name)}</b>"
+        f"<span>{escape(shown(known[winner]))}{escape(_beside(board, words, question, winner))}</span></div>"
+    )
+
+
+def _beside(board: Board, words: Words, question: str, winner: str) -> str:
+    """What may be said of the fastest against the reference."""
+    verdict = board.speedups().get(winner) if question == "fastest" else None
+    if verdict is None or verdict.value is None:
+        return ""
+    reference = board.columns[board.comparison.reference].slot.name
+    return " · " + words("summary.over", f"{verdict.value:.2f}", reference)
+
+
+def _bytes(column: Column) -> float | None:
+    """Everything that this slot would need alone: weights, drafter, cache."""
+    run = column.run
+    return None if run.weights_bytes is None else run.weights_bytes + (run.drafter_bytes or 0) + (run.kv_bytes or 0)
+
+
+def _distance(board: Board, column: Column) -> float | None:
+    """KL divergence of a slot with other weights than the reference's."""
+    reference = board.columns[board.comparison.reference].slot
+    return column.run.kl_nats if column.slot.model != reference.model else None
