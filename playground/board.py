@@ -186,7 +186,7 @@ class Board:
 def _column_json(column: Column, speedup: Speedup | None) -> dict[str, Any]:
     failure, run = column.failure, column.run
     if not column.ended:
-        run = dataclasses.replace(run, itl_s=None, accepted_by_round=None)  # they grow; sent once, at the end
+        run = dataclasses.replace(run, itl_s=None, accepted_by_round=None, timeline=())  # they grow; sent once, at the end
     return {
         "name": column.slot.name,
         "phase": column.phase,

@@ -38,6 +38,28 @@ def slot_colour(index: int) -> str:
     return SLOT_COLOURS[index % len(SLOT_COLOURS)]
 
 
+def timeline(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Figure:
+    """Ids over seconds since the start of each slot's own run, a line a slot: a race, though they took turns."""
+    figure = _figure(words, "chart.timeline", contended)
+    running = [(i, row) for i, row in enumerate(rows) if row.run.timeline]
+    for index, row in running:
+        seconds, ids = zip((0.0, 0), *row.run.timeline)
+        figure.add_scatter(
+            x=list(seconds),
+            y=list(ids),
+            name=html.escape(row.name),
+            mode="lines",
+            line={"color": slot_colour(index), "shape": "hv", "width": 2.5},
+            hoverinfo="x+y+name",
+        )
+    figure.update_layout(showlegend=bool(running))
+    figure.update_xaxes(title={"text": words("chart.timeline_x")}, visible=bool(running))
+    figure.update_yaxes(title={"text": words("chart.timeline_y")}, rangemode="tozero", autorange=True, visible=bool(running))
+    if not running:
+        _say(figure, words("chart.not_yet"))
+    return figure
+
+
 def ttft(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Figure:
     """Seconds to the first token, a bar a slot."""
     return _bars(rows, [row.run.ttft_s for row in rows], "{:.3f}", words, "chart.ttft", contended)
@@ -168,6 +190,7 @@ def _quality_hover(row: Row, words: Words) -> str:
 
 
 CHARTS: dict[str, Callable[..., go.Figure]] = {
+    "timeline": timeline,
     "ttft": ttft,
     "decode": decode,
     "memory": memory,

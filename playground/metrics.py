@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from .events import (
@@ -49,6 +50,7 @@ class RunMetrics:
     e2e_tok_per_s: float | None = None
     prefill_tok_per_s: float | None = None
     itl_s: tuple[float, ...] | None = None
+    timeline: tuple[tuple[float, int], ...] = ()
     rounds: int = 0
     drafted: int = 0
     accepted: int = 0
@@ -147,6 +149,7 @@ def _timing(events: tuple[Event, ...]) -> dict:
         "e2e_tok_per_s": _per_s(total, last.t_ns - start.t_ns),
         "prefill_tok_per_s": _per_s(start.prompt_tokens - start.reused_tokens, first.t_ns - start.t_ns),
         "itl_s": gaps or None,
+        "timeline": tuple(zip(((g.t_ns - start.t_ns) / 1e9 for g in groups), accumulate(len(g.ids) for g in groups))),
     }
 
 

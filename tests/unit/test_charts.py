@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from playground.charts import CHARTS, Row, acceptance, decode, memory, slot_colour, ttft
-from playground.metrics import RunMetrics
+from playground.charts import CHARTS, Row, acceptance, decode, memory, slot_colour, timeline, ttft
+from playground.engines.scripted import spoken
+from playground.metrics import RunMetrics, measure
 from playground.ui.i18n import Words
 
 WORDS = Words("en")
@@ -51,6 +52,13 @@ def test_a_missing_number_is_a_gap_with_its_reason(draw, value):
 )
 def test_reasons_for_a_gap(run, reason):
     assert reason in dashes(decode([Row("a", run)], WORDS)).hovertext[0]
+
+
+def test_the_race_starts_at_nothing_and_ends_at_all_ids():
+    run = measure(spoken("hello", ttft_s=0.5, gap_s=0.1))
+    (line,) = timeline([Row("a", EMPTY), Row("b", run)], WORDS).data
+    assert line.x[:2] == (0.0, 0.5) and line.x[-1] == pytest.approx(0.9) and line.y == (0, 1, 2, 3, 4, 5)
+    assert line.line.color == slot_colour(1) and line.name == "b"
 
 
 def test_memory_stacks_its_four_parts():
