@@ -53,8 +53,8 @@ def timeline(rows: Sequence[Row], words: Words, contended: bool = False) -> go.F
             hoverinfo="x+y+name",
         )
     figure.update_layout(showlegend=bool(running))
-    figure.update_xaxes(title={"text": words("chart.timeline_x")}, visible=bool(running))
-    figure.update_yaxes(title={"text": words("chart.timeline_y")}, rangemode="tozero", autorange=True, visible=bool(running))
+    figure.update_xaxes(ticksuffix=" s", visible=bool(running))
+    figure.update_yaxes(rangemode="tozero", autorange=True, visible=bool(running))
     if not running:
         _say(figure, words("chart.not_yet"))
     return figure

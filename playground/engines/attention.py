@@ -120,9 +120,9 @@ class KernelWatch(TorchFunctionMode):
         `layers` is how many calls one forward makes.
         """
         prompt, steps = (sorted(set(part)) for part in (self._chosen[:layers], self._chosen[layers:]))
-        if not prompt:
-            return ""
-        return f"{' and '.join(prompt)} over the prompt" + (f", {' and '.join(steps)} at each step" if steps else "")
+        if not prompt or steps in ([], prompt):
+            return " and ".join(prompt)
+        return f"{' and '.join(prompt)} (prompt), {' and '.join(steps)} (steps)"
 
 
 def kernel_at_a_step(heads: int, width: int, dtype: torch.dtype, device: Device) -> str:

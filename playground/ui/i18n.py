@@ -277,9 +277,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "source": ("weights from", "가중치 출처"),
     # charts
     "chart.ttft": ("Time to first token, s (lower is better)", "첫 토큰까지 시간, 초 (낮을수록 좋음)"),
-    "chart.timeline": ("Tokens over time (steeper and further left is better)", "시간에 따른 토큰(가파르고 왼쪽일수록 좋음)"),
-    "chart.timeline_x": ("seconds since the slot's own start", "슬롯 자신의 시작부터, 초"),
-    "chart.timeline_y": ("tokens", "토큰"),
+    "chart.timeline": ("Tokens over time since each slot's own start (steeper is better)", "각 슬롯 시작부터 시간에 따른 토큰 (가파를수록 좋음)"),
     "chart.not_yet": ("Nothing has run yet", "아직 실행한 것이 없습니다"),
     "chart.decode": ("Decode speed, tokens/s (higher is better)", "디코드 속도, 토큰/초 (높을수록 좋음)"),
     "chart.memory": ("Memory, MB (lower is better)", "메모리, MB (낮을수록 좋음)"),

@@ -74,7 +74,8 @@ CSS = """
 .slot .numbers { margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 .slot .numbers > div { display: flex; justify-content: space-between; gap: 8px; padding: 2px 0; border-bottom: 1px solid var(--border-color-primary); }
 .slot .numbers dt { margin: 0; color: var(--quiet); font-weight: 400; }
-.slot .numbers dd { margin: 0; white-space: nowrap; }
+.slot .numbers dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
+.slot .numbers .main dd { white-space: nowrap; }
 .slot .numbers .why dt { text-decoration: underline dotted; text-underline-offset: 3px; cursor: help; }
 .slot .numbers .main dd { font-size: 1.05rem; font-weight: 650; }
 .slot .numbers .slower dd { color: #c2410c; }
