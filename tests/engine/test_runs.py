@@ -191,7 +191,7 @@ def test_a_failure_ends_the_run_and_the_next_one_works(engine, tiny, monkeypatch
         raise RuntimeError("kernel exploded")
 
     with monkeypatch.context() as patch:
-        patch.setattr(local, "_call_generate", broken)
+        patch.setattr(local, "call_generate", broken)
         assert "kernel exploded" in run(engine, slot(tiny))[-1].message
     assert run(engine, slot(tiny))[-1] == Done("length", run(engine, slot(tiny))[-1].text)
 

@@ -169,7 +169,7 @@ def test_a_failed_run_keeps_nothing_alive(engine, tiny, monkeypatch):
         seen.append(weakref.ref(run_slot.module))
         raise RuntimeError("no")
 
-    monkeypatch.setattr(local, "_call_generate", broken)
+    monkeypatch.setattr(local, "call_generate", broken)
     run(engine, slot(tiny))
     engine.unload(None)
     assert seen[0]() is None

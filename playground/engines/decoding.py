@@ -1,0 +1,170 @@
+"""One call of generate for a slot: how it is configured, and who hears the ids of each step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
+from transformers.generation.streamers import BaseStreamer
+
+from ..config import Prompt, SlotSpec
+from ..events import Event, FinishReason, Tokens
+from ..scheduler import Stop
+from . import caches, speculate
+from .draft_head import DraftHead
+from .text import Codec, StopStrings, TextStream
+from .weights import Card, Weights
+
+Emit = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class ReadySlot:
+    """A slot ready to run: its modules and what they need.
+
+    `tokenizers` are the target's and the drafter's, where those differ.
+    """
+
+    spec: SlotSpec
+    weights: Weights
+    module: Any
+    drafter: Any | None
+    card: Card
+    tokenizers: tuple[Any, Any] | None = None
+    head: DraftHead | None = None
+
+
+def run_bytes(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt, card: Card) -> int:
+    """What a run is predicted to need beside weights: the KV cache at its longest."""
+    return caches.predicted_bytes(slot.decode, card.config, cache_room(slot, ids, prompt), card.dtype) or 0
+
+
+def cache_room(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt) -> int:
+    return caches.room(slot.decode, ids.shape[1] + prompt.settings.new_tokens, prompt.settings.draft_len)
+
+
+def predicted_kv(slot: ReadySlot, cache: Any, room: int) -> int | None:
+    """What the formula says of the cache as it is now; a static one has all its room from the start."""
+    decode = slot.spec.decode
+    length = room if "static" in decode.cache else cache.get_seq_length() if cache is not None else 0
+    return caches.predicted_bytes(decode, slot.card.config, int(length), slot.card.dtype)
+
+
+def eos_ids(card: Card, prompt: Prompt) -> tuple[int, ...]:
+    return () if prompt.settings.ignore_eos else card.eos_ids
+
+
+def call_generate(
+    slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, new_tokens: int, tap: Tap, known: Any = None
+) -> tuple[Any, tuple[int, ...]]:
+    """Run generate; returns its KV cache, None without one, and all ids. `known` is a cache that holds the first ones."""
+    options = speculate.options_for(slot.spec.decode, prompt.settings)
+    options |= caches.options_for(slot.spec.decode, slot.card.config, cache_room(slot.spec, ids, prompt))
+    config = _generation_config(slot.card, prompt, new_tokens, options)
+    with ExitStack() as stack:
+        extra: dict[str, Any] = {} if known is None else {"cache": known}
+        drafter = slot.module if slot.spec.decode.speculation == "early-exit" else slot.drafter
+        if drafter is not None:
+            drafter.generation_config = speculate.drafter_config(prompt.settings)
+        if slot.drafter is not None:
+            extra["assistant_model"] = slot.drafter
+        if slot.tokenizers is not None:
+            extra["tokenizer"], extra["assistant_tokenizer"] = slot.tokenizers
+        if slot.spec.decode.speculation != "none":
+            make = speculate.drafts_of(slot.head, prompt.settings) if slot.head is not None else None
+            stack.enter_context(tap.rounds.watching(slot.module, make))
+        output = slot.module.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            generation_config=config,
+            streamer=tap,
+            stopping_criteria=StoppingCriteriaList([tap.stopper]),
+            **extra,
+        )
+    return output.cache, tuple(output.sequences[0].tolist())
+
+
+def _generation_config(
+    card: Card, prompt: Prompt, new_tokens: int, options: dict[str, Any]
+) -> GenerationConfig:
+    """Everything set here, so that a checkpoint's own generation defaults change nothing."""
+    settings = prompt.settings
+    sampling = settings.temperature > 0
+    drawn = {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": 0} if sampling else {}
+    eos = list(eos_ids(card, prompt)) or None
+    return GenerationConfig(
+        max_new_tokens=new_tokens,
+        do_sample=sampling,
+        eos_token_id=eos,
+        pad_token_id=card.eos_ids[0] if card.eos_ids else 0,
+        return_dict_in_generate=True,
+        **drawn,
+        **options,
+    )
+
+
+class _Stopper(StoppingCriteria):
+    """Ends generation at the first step after a stop, or at a stop string."""
+
+    def __init__(self, stop: Stop, strings: StopStrings):
+        self._stop = stop
+        self._strings = strings
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+        ended = self._stop.is_set() or self._strings.found
+        return torch.full((input_ids.shape[0],), ended, dtype=torch.bool, device=input_ids.device)
+
+
+class Tap(BaseStreamer):
+    """Hears the ids of every step from the model's own loop, stamps them and passes them on."""
+
+    def __init__(
+        self, codec: Codec, eos_ids: tuple[int, ...], new_tokens: int, stop: Stop, emit: Emit, stops: tuple[str, ...] = ()
+    ):
+        self.text = TextStream(codec)
+        self.rounds = speculate.RoundCounter(eos_ids)
+        self._strings = StopStrings(codec, stops)
+        self.stopper = _Stopper(stop, self._strings)
+        self._codec = codec
+        self._eos_ids = eos_ids
+        self._stop = stop
+        self._emit = emit
+        self._prompt_seen = False
+        self._last_id: int | None = None
+        self._missing = new_tokens
+
+    def put(self, value: torch.Tensor) -> None:
+        """Ids of one step, already on the CPU; the first call brings the prompt and is skipped."""
+        if not self._prompt_seen:
+            self._prompt_seen = True
+            return
+        if self._strings.found:
+            return  # a step that was under way when the stop string was seen
+        arrived = time.perf_counter_ns()
+        ids = self._strings.keep(tuple(value.reshape(-1).tolist()))
+        self._last_id = ids[-1]
+        self._missing -= len(ids)
+        settled = self.rounds.settle(ids, arrived, cut=self._strings.found)
+        if settled is None:
+            self._emit(Tokens(arrived, ids, self.text.feed(ids), self._codec.visible(ids)))
+            return
+        self._emit(settled)
+        drafted = self.text.feed(ids[: settled.accepted]) if settled.accepted else ""
+        text = drafted + self.text.feed(ids[settled.accepted :])
+        self._emit(Tokens(arrived, ids, text, self._codec.visible(ids), len(drafted)))
+
+    def end(self) -> None:
+        """Nothing to flush: the run's Done carries what is left of the text."""
+
+    def reason(self) -> FinishReason:
+        """Why generation ended, asked after it did."""
+        if self._last_id in self._eos_ids:
+            return "eos"
+        if self._strings.found:
+            return "stop_string"
+        return "stopped" if self._stop.is_set() and self._missing > 0 else "length"
