@@ -221,7 +221,8 @@ class Handlers:
         off = gr.update(interactive=False)
         try:
             running = {parts.compare: off, parts.follow_up: off, parts.stop: gr.update(interactive=True)}
-            yield running | {parts.notice: ""} | self._redraw(view.board, view.words)
+            # Charts stay, dimmed by the page, until all have answered: drawn now they would cost the first slot its TTFT.
+            yield running | {parts.notice: "", parts.summary: ""} | self._columns(view.board, view.words)
             while not job.ended:
                 changes = self._absorb(job, view)
                 yield changes if self._views.get(request.session_hash) is view else {parts.notice: gr.skip()}

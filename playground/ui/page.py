@@ -20,6 +20,8 @@ from .parts import Parts
 
 _STEPS = {"temperature": 0.05, "top_p": 0.01, "draft_threshold": 0.05}
 _TOGGLE_TINT = "on => { document.querySelector('#columns').classList.toggle('plain-drafts', !on); }"
+_DIM = "(...values) => { document.querySelector('#charts').classList.add('stale'); return values; }"
+_UNDIM = "() => { document.querySelector('#charts').classList.remove('stale'); }"
 _LANGUAGE_NAMES = {"en": "English", "ko": "한국어"}
 
 
@@ -173,13 +175,11 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
         **quick, trigger_mode="always_last",
     )
     parts.examples.click(handlers.take_example, parts.examples, parts.prompt, **quick)
-    gr.on(
-        [parts.compare.click, parts.prompt.submit],
-        handlers.press_compare, asked, everything, concurrency_limit=None, trigger_mode="once", **private,
-    )
-    parts.follow_up.click(
-        handlers.press_follow_up, asked, everything, concurrency_limit=None, trigger_mode="once", **private
-    )
+    runs = {"inputs": asked, "outputs": everything, "concurrency_limit": None, "trigger_mode": "once", "js": _DIM, **private}
+    compared = gr.on([parts.compare.click, parts.prompt.submit], handlers.press_compare, **runs)
+    followed = parts.follow_up.click(handlers.press_follow_up, **runs)
+    for run in (compared, followed):
+        run.then(None, None, None, js=_UNDIM, api_visibility="private")
     parts.stop.click(handlers.stop, None, None, **quick)
     parts.tint.change(None, parts.tint, None, js=_TOGGLE_TINT, api_visibility="private")
     panel = [parts.machine, parts.loaded, parts.chosen_model, parts.notice]

@@ -40,6 +40,7 @@ CSS = """
 #summary .summary b { font-size: 1.1rem; color: var(--body-text-color); overflow-wrap: anywhere; }
 #charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
 @media (max-width: 800px) { #charts { grid-template-columns: minmax(0, 1fr); } }
+#charts.stale { opacity: 0.25; }
 #charts > #chart-timeline { grid-column: 1 / -1; }
 #charts > * { min-width: 0 !important; }
 

@@ -32,6 +32,7 @@ def test_a_newcomer_presses_compare_and_sees_five_answers_and_four_charts(open_p
     compare(page)
     page.wait_for_function("document.querySelector('.slot[data-phase=answering] .text')?.textContent.length > 5")
     half = texts(page)[0]
+    assert page.locator("#charts.stale").count() == 1, "charts of before are dimmed while a comparison runs"
     assert re.search(r"\d tok/s", page.locator(".slot[data-phase=answering] .live").inner_text()), "live rate"
     assert phases(page)[1:] == ["queued"] * 4, "the others wait, visibly"
     talk.hold.gate.set()
@@ -41,6 +42,7 @@ def test_a_newcomer_presses_compare_and_sees_five_answers_and_four_charts(open_p
     page.wait_for_function("document.querySelectorAll('#chart-acceptance .bars .point path').length > 0")
     for chart in ("ttft", "decode"):
         assert bars(page, chart) == 5
+    page.wait_for_function("!document.querySelector('#charts.stale')")
     assert page.locator("#chart-memory .trace.bars").count() == 4
     for chart in CHARTS:
         assert "is better" in page.locator(f"#chart-{chart} .gtitle").text_content()
