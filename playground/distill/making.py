@@ -10,7 +10,9 @@ from typing import Any
 
 import torch
 
+from ..config import BUILTIN
 from ..engines.draft_head import DraftHead, HeadConfig, fingerprint
+from ..engines.embedded import HUB_ID
 from ..engines.refusal import Refusal
 from .hidden import scored_ids
 from .recipe import Recipe, differing
@@ -43,7 +45,7 @@ def head_for(target: Any, recipe: Recipe, rows: Sequence[Row]) -> DraftHead:
     torch.manual_seed(recipe.seed)
     head = DraftHead(
         HeadConfig(
-            target=recipe.target,
+            target=HUB_ID if recipe.target == BUILTIN else recipe.target,
             fingerprint=fingerprint(target),
             vocab_size=config.vocab_size,
             hidden_size=config.hidden_size,

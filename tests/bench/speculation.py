@@ -39,12 +39,14 @@ DRAFTERS = {
     "draft model, int4 copy": DecodeSpec(
         speculation="draft-model", drafter=ModelSpec("builtin", quantization=Quantization("torchao-int4", group_size=32))
     ),
+    "draft head": DecodeSpec(speculation="draft-head", draft_head="builtin"),
+    "draft head, both lean": DecodeSpec(speculation="draft-head", draft_head="builtin", lean=True),
     "early exit, 24 of 30 layers": DecodeSpec(speculation="early-exit", exit_layer=24),
 }
 
 
 def run(engine: LocalEngine, decode: DecodeSpec, text: str, settings: Settings) -> RunMetrics:
-    slot = SlotSpec(decode.speculation, decode.speculation, ModelSpec("builtin"), decode)
+    slot = SlotSpec(f"{decode.speculation} {decode.lean}", decode.speculation, ModelSpec("builtin"), decode)
     found = measure(engine.run(slot, Prompt(text, settings), Stop()))
     assert found.finish == "length", found
     return found
@@ -64,7 +66,7 @@ def main() -> None:
         for kind, text in KINDS.items():
             ours, theirs = [], []
             for turn in range(flags.repeats):
-                sides = [(decode, ours), (DecodeSpec(), theirs)]
+                sides = [(decode, ours), (decode.without_speculation(), theirs)]
                 for side, found in sides if turn % 2 else reversed(sides):
                     found.append(run(engine, side, text, settings))
             last = ours[-1]
