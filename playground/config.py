@@ -292,7 +292,10 @@ class Comparison:
             raise ConfigError("reference", f"got {self.reference!r}; allowed: {', '.join(ids)}.")
 
     def with_model(self, model: str) -> Comparison:
-        """The same comparison on another model, for slots and drafters that name the first slot's."""
+        """The same comparison on another model, for slots and drafters that name the first slot's.
+
+        The draft head that ships was trained for the built-in model, so such a slot drafts by prompt lookup instead.
+        """
         replaced = self.slots[0].model.model
 
         def swap(spec: ModelSpec) -> ModelSpec:
@@ -303,7 +306,10 @@ class Comparison:
         def swap_slot(slot: SlotSpec) -> SlotSpec:
             drafter = slot.decode.drafter
             decode = dataclasses.replace(slot.decode, drafter=swap(drafter)) if drafter else slot.decode
-            return dataclasses.replace(slot, model=swap(slot.model), decode=decode)
+            name = slot.name
+            if decode.draft_head == BUILTIN and model != BUILTIN:
+                decode, name = dataclasses.replace(decode, speculation="prompt-lookup", draft_head=None), "Prompt lookup"
+            return dataclasses.replace(slot, name=name, model=swap(slot.model), decode=decode)
 
         return dataclasses.replace(self, slots=tuple(map(swap_slot, self.slots)))
 

@@ -7,8 +7,8 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
 missing=()
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
-# One of GPTQModel's dependencies comes as C source.
-command -v cc >/dev/null || missing+=(gcc libc6-dev)
+# One of GPTQModel's dependencies comes as C source; quanto compiles its C++ at the first use.
+command -v c++ >/dev/null || missing+=(g++)
 python3 -c 'import os, sysconfig; raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
   || missing+=(python3-dev)
 command -v chromium >/dev/null || missing+=(chromium)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,7 @@ KINDS: dict[Cache, CacheKind] = {
     "fp8": CacheKind("quantized", "fp8", 8),
 }
 
+_COMPILERS = ("c++", "g++", "clang++")
 _IMPORTS = {"optimum-quanto": "optimum.quanto", "hqq": "hqq"}
 
 
@@ -78,6 +80,11 @@ def unavailable(cache: Cache, device: Device) -> Refusal | None:
         )
     if kind.package and (broken := broken_package(_IMPORTS[kind.package])):
         return Refusal(f"cache: {cache} needs the package {kind.package}: {broken}", f"pip install {kind.package}")
+    if kind.backend == "quanto" and not any(map(shutil.which, _COMPILERS)):
+        return Refusal(
+            f"cache: {cache} compiles its unpacking kernel at the first use, and there is no C++ compiler here.",
+            "On Debian: apt-get install g++. Or use the fp8 cache, which needs none.",
+        )
     return None
 
 

@@ -1,4 +1,4 @@
-"""Prompts to start from: some where a drafter can copy, some where it cannot, some Korean."""
+"""Prompts to start from: some whose answer repeats the prompt, some not, some Korean."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 class Example:
     """A prompt and the label of its button.
 
-    `drafts_well` is a measured claim about the built-in model: prompt lookup has more than a
-    quarter of its drafts accepted. The smoke test holds it to that.
+    `repeats`: the answer repeats the prompt, so that drafting can copy. A measured claim about the
+    built-in model, that prompt lookup has more than a quarter of its drafts accepted; the smoke test
+    holds it to that.
     """
 
     label: str
     text: str
-    drafts_well: bool
+    repeats: bool
 
 
 _CODE = """Rewrite this code with every variable named total instead of s, and change nothing else:
@@ -43,11 +44,11 @@ the time to first token before and after. Anna will write the script. Ben will r
 new machine. Anna and Ben will show the numbers on Thursday. The team will meet again on Friday."""
 
 EXAMPLES = (
-    Example("Repeat notes · drafts well", _MINUTES, True),
-    Example("Edit code · drafts well", _CODE, True),
-    Example("Explain the sky · drafts badly", "Why is the sky blue? Explain it to a ten-year-old.", False),
-    Example("Short story · drafts badly", "Write a short story about a lighthouse keeper who finds a letter.", False),
-    Example("List numbers · drafts badly", "List the numbers from 1 to 40, one per line.", False),
+    Example("Repeat notes · repeats the prompt", _MINUTES, True),
+    Example("Edit code · repeats the prompt", _CODE, True),
+    Example("Explain the sky", "Why is the sky blue? Explain it to a ten-year-old.", False),
+    Example("Short story", "Write a short story about a lighthouse keeper who finds a letter.", False),
+    Example("List numbers", "List the numbers from 1 to 40, one per line.", False),
     Example("하늘 · 한국어", "하늘은 왜 파란가요? 열 살 아이에게 설명해 주세요.", False),
     Example("회의록 반복 · 한국어", "다음 글을 그대로 다시 써 주세요: 우리는 월요일에 만났습니다. 우리는 금요일에 새 화면을 내기로 했습니다.", True),
 )

@@ -74,7 +74,7 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
             parts.say(parts.quality, label="quality", info="quality_info")
             parts.say(parts.tint, label="tint", info="tint_info")
         with gr.Column(scale=5, min_width=420):
-            parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=next(e.text for e in EXAMPLES if not e.drafts_well))
+            parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=next(e.text for e in EXAMPLES if not e.repeats))
             parts.say(parts.prompt, label="prompt", placeholder="prompt_hint")
             parts.examples = gr.Dataset(
                 components=[parts.prompt],

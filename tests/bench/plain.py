@@ -1,4 +1,5 @@
-"""Plain Transformers: what a user would write by hand for each slot. No code of the playground but its model's place.
+"""Plain Transformers: what a user would write by hand for each slot. No code of the playground but
+its model's place and the draft head, which has no plain form.
 
 Run as a script it loads and runs each configuration in turn, as such a script would.
 """
@@ -57,11 +58,30 @@ class Stamps:
         return sum(self.counts[2:]) / (self.times[-1] - self.times[1])
 
 
+def draft_with_head(model) -> None:
+    """Let generate draft with the head that ships, as the slot's own script does."""
+    from transformers import GenerationConfig
+
+    from playground.engines.draft_head import SHIPPED, load_head
+    from playground.engines.head_candidates import HeadCandidates
+
+    head = load_head(SHIPPED, "builtin").attach(model).pack()
+    limits = GenerationConfig(
+        num_assistant_tokens=5, num_assistant_tokens_schedule="constant", assistant_confidence_threshold=0.0
+    )
+    model._get_candidate_generator = lambda *, generation_config, logits_processor, **_: HeadCandidates(
+        head, limits, generation_config, logits_processor
+    )
+
+
 def generate(model, slot: str, ids, new_tokens: int) -> Stamps:
     """One bare call of generate, end of sequence ignored so that lengths are equal."""
     stamps = Stamps()
     model.generation_config.eos_token_id = None
-    extra = {"prompt_lookup_num_tokens": 5} if slot == "prompt-lookup" else {}
+    extra = {}
+    if slot == "draft-head":
+        draft_with_head(model)
+        extra["use_mtp"] = True
     model.generate(
         **ids, max_new_tokens=new_tokens, do_sample=False, use_cache=slot != "baseline", pad_token_id=0,
         streamer=stamps, **extra,

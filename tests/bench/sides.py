@@ -16,7 +16,7 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "Why is the sky blue? Explain it to a ten-year-old."
-SLOTS = ("baseline", "kv-cache", "sdpa", "bnb-nf4", "prompt-lookup")
+SLOTS = ("baseline", "kv-cache", "sdpa", "bnb-nf4", "draft-head")
 
 
 def free_port() -> int:

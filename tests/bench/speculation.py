@@ -1,6 +1,6 @@
 """Every drafter on six kinds of prompt: acceptance, mean accepted length, and decode rate over the plain slot's.
 
-    python -m tests.bench.speculation [--repeats 3] [--new-tokens 96] [--draft-len 4]
+    python -m tests.bench.speculation [--repeats 3] [--new-tokens 96] [--draft-len 4] [--only "draft head"]
 
 The built-in model, greedy, end of sequence ignored. Each drafter and the plain slot take turns.
 Prints rows of a Markdown table.
@@ -57,12 +57,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--new-tokens", type=int, default=96)
     parser.add_argument("--draft-len", type=int, default=4)
+    parser.add_argument("--only", choices=DRAFTERS, help="one drafter (all)")
     flags = parser.parse_args()
     quieten()
     engine = LocalEngine(EngineOptions(default_cache_folder()))
     settings = Settings(new_tokens=flags.new_tokens, draft_len=flags.draft_len, ignore_eos=True)
     print("| drafter | prompt | acceptance | mean length | decode rate over plain |\n| --- | --- | --- | --- | --- |")
     for name, decode in DRAFTERS.items():
+        if flags.only not in (None, name):
+            continue
         for kind, text in KINDS.items():
             ours, theirs = [], []
             for turn in range(flags.repeats):

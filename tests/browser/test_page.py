@@ -313,7 +313,7 @@ def test_accepted_drafts_are_marked_tell_their_round_and_can_be_unmarked(open_pa
     page = open_page(drafting)
     compare(page)
     wait_until_ended(page)
-    marked = page.locator(".slot[data-slot=prompt-lookup] .drafted")
+    marked = page.locator(".slot[data-slot=draft-head] .drafted")
     assert texts(page)[4] == "<b>abc" and marked.all_inner_texts() == ["<b>a"], "markup from a model stays text"
     assert marked.get_attribute("title") == "round 1: 2 of 3 drafted ids accepted · rejected: “xy”"
     assert page.locator(".slot[data-slot=sdpa] .drafted").count() == 0

@@ -9,10 +9,13 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
 from playground.engines import embedded
 from playground.engines.embedded import locate_builtin
+from playground.engines import lean
+from playground.engines.draft_head import SHIPPED
 from playground.engines.local import LocalEngine
 from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.refusal import Refusal, Stopped
@@ -199,7 +202,11 @@ def test_smoke_every_kind_of_slot_answers_sensibly(real):
         ("torchao-int4", DecodeSpec(), "torchao-int4"),
         ("prompt-lookup", DecodeSpec(speculation="prompt-lookup"), "none"),
         ("draft-model", DecodeSpec(speculation="draft-model", drafter=ModelSpec("builtin")), "none"),
+        ("draft-head", DecodeSpec(speculation="draft-head", draft_head="builtin"), "none"),
+        ("lean", DecodeSpec(lean=True), "none"),
     ):
+        if decode.lean and not lean.possible(torch.bfloat16, torch.device("cpu")):
+            continue
         events = answer(real, decode, quantization)
         assert isinstance(events[-1], Done), events[-1]
         assert "Paris" in text_of(events), text_of(events)
@@ -216,11 +223,25 @@ def test_smoke_every_kind_of_slot_answers_sensibly(real):
     assert "wheel" in numbers["sdpa"].source or "hub" in numbers["sdpa"].source
 
 
+def test_the_head_that_ships_is_small_carries_its_card_and_is_accepted_as_the_card_says(real):
+    """The card's table has 0.38 at k = 4 on held-out topics; prompts like those stay well above a third of that."""
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 20e6
+    card = (SHIPPED / "README.md").read_text()
+    assert all(word in card for word in ("Licence", "Data:", "steps", "seed", "Acceptance on held-out topics"))
+    slot = SlotSpec("s", "s", ModelSpec("builtin"), DecodeSpec(speculation="draft-head", draft_head="builtin"))
+    runs = [
+        measure(run(real, slot, ask(text, new_tokens=64, draft_len=4)))
+        for text in ("List five facts about coral reefs.", "Write an email to a colleague about solar panels.")
+    ]
+    assert sum(r.accepted for r in runs) / sum(r.drafted for r in runs) > 0.2
+    assert runs[0].drafter_bytes < 25e6
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.label)
 def test_the_examples_draft_as_well_as_their_labels_say(real, example):
     slot = SlotSpec("s", "s", ModelSpec("builtin"), DecodeSpec(speculation="prompt-lookup"))
     rate = measure(run(real, slot, ask(example.text, new_tokens=48, ignore_eos=False))).acceptance_rate
-    assert ((rate or 0) > 0.25) == example.drafts_well, rate
+    assert ((rate or 0) > 0.25) == example.repeats, rate
 
 
 def test_a_cached_model_runs_with_every_socket_blocked(real, tmp_path):

@@ -84,6 +84,13 @@ def test_what_this_device_lacks_is_refused_before_loading(engine, tiny, how, wor
     assert engine.resident() == ()
 
 
+def test_without_a_compiler_quanto_is_refused_with_what_to_install(engine, tiny, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    failed = run(engine, slot(tiny, cache="quanto-int4"))[-1]
+    assert isinstance(failed, Failed) and "compiler" in failed.message and "g++" in failed.hint
+    assert isinstance(run(engine, slot(tiny, cache="fp8"))[-1], Done)
+
+
 @pytest.mark.parametrize("cache", ["none", "fp8", "quanto-int4", "hqq-int4"])
 def test_speculation_with_a_cache_that_cannot_be_cropped_is_refused_when_a_slot_is_made(tiny, cache):
     with pytest.raises(ConfigError, match="takes back"):

@@ -42,7 +42,7 @@ def test_compare_streams_every_slots_text_and_numbers(client):
     final = job.result(timeout=PATIENCE_S)
     assert len(job.outputs()) >= 1
     json.dumps(final, allow_nan=False)
-    assert list(final["slots"]) == ["baseline", "kv-cache", "sdpa", "bnb-nf4", "prompt-lookup"]
+    assert list(final["slots"]) == ["baseline", "kv-cache", "sdpa", "bnb-nf4", "draft-head"]
     for slot, state in final["slots"].items():
         assert state["text"] == f"{slot} heard hello" and state["phase"] == "done"
         assert state["metrics"]["ttft_s"] == pytest.approx(0.1)

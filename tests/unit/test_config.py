@@ -112,3 +112,11 @@ def test_another_model_replaces_the_presets_own_and_its_self_drafter():
     assert [s.model.model for s in swapped.slots] == ["big", "big"]
     assert swapped.slots[0].decode.drafter == ModelSpec("big", quantization=Quantization("bnb-nf4"))
     assert swapped.slots[1].decode.drafter == ModelSpec("small")
+
+
+def test_the_head_that_ships_stays_with_the_model_it_was_trained_for():
+    decode = DecodeSpec(speculation="draft-head", draft_head="builtin")
+    own = Comparison("c", "C", (SlotSpec("h", "Draft head", ModelSpec("builtin"), decode),), "h")
+    (swapped,) = own.with_model("big").slots
+    assert (swapped.decode, swapped.name) == (DecodeSpec(speculation="prompt-lookup"), "Prompt lookup")
+    assert own.with_model("builtin") == own

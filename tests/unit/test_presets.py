@@ -29,7 +29,7 @@ def test_shipped_presets_load_and_the_default_comes_first():
 
 def test_the_default_preset_is_the_five_ways():
     assert [slot.id for slot in load_presets()[DEFAULT_PRESET].slots] == [
-        "baseline", "kv-cache", "sdpa", "bnb-nf4", "prompt-lookup",
+        "baseline", "kv-cache", "sdpa", "bnb-nf4", "draft-head",
     ]
 
 
@@ -38,7 +38,7 @@ def test_each_slot_is_one_choice_away_from_an_earlier_one(preset):
     """A speculating slot changes two names for one choice: the speculation and what it drafts with."""
     for i, slot in enumerate(preset.slots[1:], 1):
         fewest = min(
-            sum(name not in ("drafter", "exit_layer") for name, _, _ in differences(before, slot)) for before in preset.slots[:i]
+            sum(name not in ("drafter", "exit_layer", "draft_head") for name, _, _ in differences(before, slot)) for before in preset.slots[:i]
         )
         assert fewest == 1, f"{preset.id}/{slot.id} differs in {fewest} choices from every earlier slot"
 
