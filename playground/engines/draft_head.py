@@ -104,13 +104,13 @@ class DraftHead(nn.Module):
     def pack(self) -> DraftHead:
         """Lay the weights out for the CPU: a head has no one to share them with, and drafting is all about small products."""
         if lean.possible(self._rows.dtype, self._rows.device):
-            lean.Packs().apply(self)
-            self._packed_rows = lean.packed(self._rows)
+            lean.pack_alone(self)
+            self._packed_rows, self._rows = lean.packed(self._rows), None
         return self
 
     @property
-    def rows(self) -> torch.Tensor:
-        """The scored rows of the target's output embedding, shape (scored ids, hidden size)."""
+    def rows(self) -> torch.Tensor | None:
+        """The scored rows of the target's output embedding, shape (scored ids, hidden size); None once packed."""
         return self._rows
 
     def read(self, states: torch.Tensor) -> torch.Tensor:

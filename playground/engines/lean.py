@@ -48,17 +48,33 @@ def product(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None)
 
 
 class PackedLinear(nn.Module):
-    """A linear layer whose product reads the packed copy; `weight` stays the shared one, for whoever asks."""
+    """A linear layer whose product reads the packed copy. `weight` stays the shared one, for whoever asks, or is let go."""
 
-    def __init__(self, linear: nn.Linear, packed: torch.Tensor):
+    def __init__(self, linear: nn.Linear, packed: torch.Tensor, keep_weight: bool = True):
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
-        self.weight, self.bias = linear.weight, linear.bias
+        self.weight, self.bias = linear.weight if keep_weight else None, linear.bias
         self.packed = packed
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """(..., in) -> (..., out)."""
         return product(rows, self.packed, self.bias)
+
+
+def pack_alone(module: Any) -> None:
+    """Replace the plain linear layers of a module that shares them with nobody; only the packed copies stay."""
+    for parent, name, linear in _plain_linears(module):
+        setattr(parent, name, PackedLinear(linear, packed(linear.weight), keep_weight=False))
+
+
+def _plain_linears(module: Any) -> list[tuple[Any, str, nn.Linear]]:
+    """Every plain bfloat16 linear layer, with its parent and its name there."""
+    return [
+        (parent, name, child)
+        for parent in module.modules()
+        for name, child in parent.named_children()
+        if type(child) is nn.Linear and type(child.weight) is nn.Parameter and child.weight.dtype == torch.bfloat16
+    ]
 
 
 class Packs:
@@ -69,10 +85,8 @@ class Packs:
 
     def apply(self, module: Any) -> None:
         """Replace the plain linear layers of a slot's own module, the output embedding included."""
-        for parent in list(module.modules()):
-            for name, child in list(parent.named_children()):
-                if type(child) is nn.Linear and type(child.weight) is nn.Parameter and child.weight.dtype == torch.bfloat16:
-                    setattr(parent, name, PackedLinear(child, self._pack(child.weight)))
+        for parent, name, linear in _plain_linears(module):
+            setattr(parent, name, PackedLinear(linear, self._pack(linear.weight)))
 
     def _pack(self, weight: nn.Parameter) -> torch.Tensor:
         key = weight.data_ptr()

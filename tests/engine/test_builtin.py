@@ -12,10 +12,9 @@ import pytest
 import torch
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
-from playground.engines import embedded
-from playground.engines.embedded import locate_builtin
-from playground.engines import lean
+from playground.engines import embedded, lean
 from playground.engines.draft_head import SHIPPED
+from playground.engines.embedded import locate_builtin
 from playground.engines.local import LocalEngine
 from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.refusal import Refusal, Stopped

@@ -168,9 +168,9 @@ def school(target, tmp_path, recipe):
 
 def test_training_finds_what_a_simple_target_does(tmp_path):
     target = follower(tmp_path / "m")
-    head, seen = school(target, tmp_path, Recipe("t", passes=60, scored_ids=300, unroll=2, learning_rate=0.01))
+    head, seen = school(target, tmp_path, Recipe("t", passes=20, scored_ids=300, unroll=2, learning_rate=0.01))
     found = []
-    training.train(head, seen, Recipe("t", passes=60, scored_ids=300, unroll=2, learning_rate=0.01), tmp_path / "c", found.append)
+    training.train(head, seen, Recipe("t", passes=20, scored_ids=300, unroll=2, learning_rate=0.01), tmp_path / "c", found.append)
     assert found[0].agreement < 0.1 and found[-1].agreement > 0.5 and found[-1].loss < found[0].loss / 2
 
 
