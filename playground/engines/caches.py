@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -80,12 +83,20 @@ def unavailable(cache: Cache, device: Device) -> Refusal | None:
         )
     if kind.package and (broken := broken_package(_IMPORTS[kind.package])):
         return Refusal(f"cache: {cache} needs the package {kind.package}: {broken}", f"pip install {kind.package}")
-    if kind.backend == "quanto" and not any(map(shutil.which, _COMPILERS)):
+    if kind.backend == "quanto" and not _can_compile():
         return Refusal(
-            f"cache: {cache} compiles its unpacking kernel at the first use, and there is no C++ compiler here.",
-            "On Debian: apt-get install g++. Or use the fp8 cache, which needs none.",
+            f"cache: {cache} compiles its unpacking kernel at the first use, and there is no C++ compiler (or no ninja) here.",
+            "On Debian: apt-get install g++; pip install ninja. Or use the fp8 cache, which needs none.",
         )
     return None
+
+
+def _can_compile() -> bool:
+    """Whether torch finds a C++ compiler and ninja, which pip puts beside this Python rather than on the path."""
+    own, path = str(Path(sys.executable).parent), os.environ.get("PATH", "")
+    if own not in path.split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join(filter(None, (path, own)))
+    return any(map(shutil.which, _COMPILERS)) and shutil.which("ninja") is not None
 
 
 def check(decode: DecodeSpec, config: Any, device: Device) -> None:

@@ -173,7 +173,7 @@ def test_a_preset_comes_by_address_and_by_menu(open_page):
     page.wait_for_function("document.querySelectorAll('.slot').length === 2")
     page.click("#preset input")
     page.click("text=Speculative decoding")
-    page.wait_for_function("document.querySelectorAll('.slot').length === 4")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 5")
 
 
 def test_an_unknown_preset_in_the_address_is_named(open_page):
