@@ -67,6 +67,9 @@ def _engine(options: EngineOptions, in_process: bool):
     if not in_process:
         return FleetEngine(lambda: WorkerEngine(options))
     quieten()
+    from playground.engines.quantize import hide_broken_torchao
+
+    hide_broken_torchao()
     from playground.engines.local import LocalEngine
 
     return LocalEngine(options)

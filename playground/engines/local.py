@@ -57,7 +57,6 @@ class LocalEngine:
     """Runs slots in this process. Satisfies scheduler.Engine."""
 
     def __init__(self, options: EngineOptions):
-        quantize.hide_broken_torchao()
         attention.register()
         self._store = WeightStore(options)
         self._warming = threading.Lock()

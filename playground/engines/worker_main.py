@@ -72,7 +72,10 @@ class _Desk:
     """
 
     def __init__(self, pipe: Connection, options: EngineOptions):
-        from .local import LocalEngine  # torch is imported here, after the parent knows that we live
+        from .quantize import hide_broken_torchao  # torch is imported here, after the parent knows that we live
+
+        hide_broken_torchao()  # before Transformers' model code, which could not be imported beside it
+        from .local import LocalEngine
 
         self._pipe = pipe
         self._outbox = _Outbox(pipe)
