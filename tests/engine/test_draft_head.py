@@ -48,6 +48,8 @@ def attached(tiny, target, tmp_path):
 def test_drafts_are_those_made_from_scratch_whatever_was_accepted_before(tiny, target, tmp_path):
     """The head's cache after any mix of acceptances holds true hidden states only."""
     head, rng = attached(tiny, target, tmp_path), random.Random(0)
+    for parameter in head.body.parameters():
+        parameter.mul_(8)  # so that what the head attends to decides what it drafts
     taps, k = list(head.config.taps), 3
     ids = torch.randint(2, 300, (1, 60))
     whole = target.model(ids, output_hidden_states=taps).hidden_states

@@ -61,6 +61,19 @@ def test_a_stop_string_ends_every_drafter_at_the_same_id(engine, tiny, decode):
     assert last.accepted <= last.drafted <= len(emitted)
 
 
+@pytest.mark.parametrize("draft_len", [2, 5, 8])
+def test_a_stop_string_in_the_middle_of_an_accepted_draft_ends_it_there(engine, tiny, draft_len):
+    """A drafter equal to its target has whole rounds accepted, so the string lies within one."""
+    whole = text_of(run(engine, slot(tiny), ask(new_tokens=60)))
+    for start in (9, 17, 30):
+        prompt = ask(new_tokens=60, draft_len=draft_len, stop_strings=whole[start : start + 4])
+        plainly = run(engine, slot(tiny), prompt)
+        drafted = run(engine, slot(tiny, DecodeSpec(speculation="draft-model", drafter=tiny)), prompt)
+        assert ids_of(drafted) == ids_of(plainly) and len(ids_of(drafted)) < 60
+        last = [e for e in drafted if isinstance(e, Round)][-1]
+        assert last.accepted <= last.drafted and measure(drafted).acceptance_rate == 1.0
+
+
 def test_after_a_stop_the_text_is_a_prefix_of_the_plain_answer(engine, tiny, decode):
     prompt, stop, seen = ask(new_tokens=80), Stop(), []
     for event in engine.run(slot(tiny, decode), prompt, stop):
