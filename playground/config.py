@@ -125,7 +125,7 @@ def _choices(slot: SlotSpec) -> list[tuple[str, str]]:
     drafter = slot.decode.drafter
     pairs = [(f.name, str(getattr(slot.model, f.name))) for f in dataclasses.fields(ModelSpec)]
     pairs += [
-        (f.name, str(getattr(slot.decode, f.name) or "none").lower())
+        (f.name, "true" if (value := getattr(slot.decode, f.name)) is True else str(value or "none"))
         for f in dataclasses.fields(DecodeSpec)
         if f.name != "drafter"
     ]

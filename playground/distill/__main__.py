@@ -17,6 +17,7 @@ from typing import Any, get_args
 from ..checks import ConfigError
 from ..config import ModelSpec
 from ..engines.options import EngineOptions, default_cache_folder
+from ..engines.progress import report_to_console
 from ..engines.quiet import quieten
 from ..engines.refusal import Refusal
 from ..quantization import Dtype
@@ -103,7 +104,7 @@ def _distill(flags: argparse.Namespace, recipe: Recipe) -> None:
     model = ModelSpec(recipe.target, dtype=recipe.dtype)
     heldout = read_prompts("heldout")
     store = WeightStore(options)
-    with store.use(model, _say) as weights:
+    with store.use(model, report_to_console) as weights:
         module, card = weights.module("distill", "sdpa"), weights.card
         texts = _counting("writing text", recipe.text_tokens, "ids")
         rows = write_training_text(
@@ -114,13 +115,13 @@ def _distill(flags: argparse.Namespace, recipe: Recipe) -> None:
         heard = _counting("hidden states", len(rows), "answers")
         seen = lessons(module, head, rows, work / "train", recipe.teacher_top, heard)
         progress = train(head, seen, recipe, work / "checkpoint.pt", _training_line)
-        _say("measuring acceptance on held-out topics", None)
+        report_to_console("measuring acceptance on held-out topics", None)
         held = answers(module, card, spread(heldout, HELDOUT_EACH), recipe.answer_tokens, 0.0, recipe.chat_template)
         head.to(card.dtype).save(work / "head")
         held_lessons = lessons(module, head, held, work / "heldout", recipe.teacher_top, lambda done: None)
         accepted = acceptances(head, held_lessons)
     store.unload(None)
-    _say("measuring speed", None)
+    report_to_console("measuring speed", None)
     engine = LocalEngine(options)
     gained = gains(
         engine, model, str(work / "head"), spread(heldout, 1), GAIN_DRAFT_LEN,
@@ -140,18 +141,13 @@ def _distill(flags: argparse.Namespace, recipe: Recipe) -> None:
     print(f"\r\033[K{card_text}\n\n{flags.out} is ready; {work} may be removed.", file=sys.stderr)
 
 
-def _say(stage: str, fraction: float | None) -> None:
-    share = "" if fraction is None else f" {fraction:.0%}"
-    print(f"\r\033[K{stage}{share}", end="", file=sys.stderr, flush=True)
-
-
 def _counting(stage: str, total: int, unit: str) -> Callable[[int], None]:
-    return lambda done: _say(f"{stage}: {done:,} of {total:,} {unit}", min(1.0, done / total))
+    return lambda done: report_to_console(f"{stage}: {done:,} of {total:,} {unit}", min(1.0, done / total))
 
 
 def _training_line(progress: Any) -> None:
     left = progress.seconds / progress.step * (progress.steps - progress.step)
-    _say(
+    report_to_console(
         f"training: step {progress.step:,} of {progress.steps:,}, loss {progress.loss:.2f}, "
         f"first id agrees {progress.agreement:.0%}, {left / 60:.0f} min left",
         progress.step / progress.steps,

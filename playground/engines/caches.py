@@ -155,8 +155,13 @@ def shape_of(config: Any, dtype: torch.dtype) -> KvShape | None:
 def _kv_width(config: Any) -> int:
     """Keys of one position in one layer: kv heads × head width."""
     text = config.get_text_config()
-    width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    return (getattr(text, "num_key_value_heads", None) or text.num_attention_heads) * width
+    return (getattr(text, "num_key_value_heads", None) or text.num_attention_heads) * head_width(config)
+
+
+def head_width(config: Any) -> int:
+    """Numbers in one head's key."""
+    text = config.get_text_config()
+    return getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
 
 
 def _group(config: Any) -> int:

@@ -12,7 +12,7 @@ import torch
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 from transformers.generation.streamers import BaseStreamer
 
-from ..config import Prompt, SlotSpec
+from ..config import DecodeSpec, Prompt, Settings, SlotSpec
 from ..events import Event, FinishReason, Tokens
 from ..scheduler import Stop
 from . import caches, speculate
@@ -63,9 +63,9 @@ def call_generate(
     slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, new_tokens: int, tap: Tap, known: Any = None
 ) -> tuple[Any, tuple[int, ...]]:
     """Run generate; returns its KV cache, None without one, and all ids. `known` is a cache that holds the first ones."""
-    options = speculate.options_for(slot.spec.decode, prompt.settings)
-    options |= caches.options_for(slot.spec.decode, slot.card.config, cache_room(slot.spec, ids, prompt))
-    config = _generation_config(slot.card, prompt, new_tokens, options)
+    card, room = slot.card, cache_room(slot.spec, ids, prompt)
+    options = generate_options(slot.spec.decode, prompt.settings, new_tokens, card.eos_ids, card.config, room)
+    config = GenerationConfig(return_dict_in_generate=True, **options)
     with ExitStack() as stack:
         extra: dict[str, Any] = {} if known is None else {"cache": known}
         drafter = slot.module if slot.spec.decode.speculation == "early-exit" else slot.drafter
@@ -89,23 +89,24 @@ def call_generate(
     return output.cache, tuple(output.sequences[0].tolist())
 
 
-def _generation_config(
-    card: Card, prompt: Prompt, new_tokens: int, options: dict[str, Any]
-) -> GenerationConfig:
-    """Everything set here, so that a checkpoint's own generation defaults change nothing."""
-    settings = prompt.settings
+def generate_options(
+    decode: DecodeSpec, settings: Settings, new_tokens: int, eos_ids: tuple[int, ...], config: Any, positions: int
+) -> dict[str, Any]:
+    """Everything that generate's config decides for a slot, so that a checkpoint's own defaults change nothing.
+
+    `eos_ids` are the model's, `config` its config, `positions` what `caches.room` says.
+    """
     sampling = settings.temperature > 0
     drawn = {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": 0} if sampling else {}
-    eos = list(eos_ids(card, prompt)) or None
-    return GenerationConfig(
-        max_new_tokens=new_tokens,
-        do_sample=sampling,
-        eos_token_id=eos,
-        pad_token_id=card.eos_ids[0] if card.eos_ids else 0,
-        return_dict_in_generate=True,
+    return {
+        "max_new_tokens": new_tokens,
+        "do_sample": sampling,
         **drawn,
-        **options,
-    )
+        "eos_token_id": None if settings.ignore_eos else list(eos_ids) or None,
+        "pad_token_id": eos_ids[0] if eos_ids else 0,
+        **caches.options_for(decode, config, positions),
+        **speculate.options_for(decode, settings),
+    }
 
 
 class _Stopper(StoppingCriteria):

@@ -8,7 +8,7 @@ from transformers import GenerationConfig
 
 from ..checkup import Checkup, Finding, KvShape
 from . import attention
-from .caches import shape_of
+from .caches import head_width, shape_of
 from .weights import Card
 
 
@@ -16,7 +16,8 @@ def examine(card: Card, weights_bytes: int, loaded: Any | None) -> Checkup:
     """`weights_bytes` is what loading would take, 0 once `loaded`, the module, is there."""
     room = max(0, card.device.free_bytes() - weights_bytes)
     shape = shape_of(card.config, card.dtype)
-    findings = [_use_cache(card), _implementation(card), _training(card, loaded), *_windows(shape), _kernel(card)]
+    own = _generation(card)
+    findings = [_use_cache(card, own), _implementation(own), _training(card, loaded), *_windows(shape), _kernel(card)]
     if shape is not None and card.context:
         findings.append(_context(shape, card.context, room))
     return Checkup(card.source.origin, card.device.name, shape, card.context, room, tuple(findings))
@@ -29,18 +30,18 @@ def _generation(card: Card) -> GenerationConfig:
         return GenerationConfig()
 
 
-def _use_cache(card: Card) -> Finding:
+def _use_cache(card: Card, own: GenerationConfig) -> Finding:
     """A fine-tune that was trained with the cache off often keeps the switch in its config."""
     off = [
         name
-        for name, config in (("config.json", card.config.get_text_config()), ("generation_config.json", _generation(card)))
+        for name, config in (("config.json", card.config.get_text_config()), ("generation_config.json", own))
         if getattr(config, "use_cache", True) is False
     ]
     return Finding("use_cache", not off, (f"off ({', '.join(off)})" if off else "on",))
 
 
-def _implementation(card: Card) -> Finding:
-    asked = _generation(card).cache_implementation
+def _implementation(own: GenerationConfig) -> Finding:
+    asked = own.cache_implementation
     return Finding("implementation", asked in (None, "dynamic"), (str(asked or "dynamic"),))
 
 
@@ -67,12 +68,10 @@ def _kernel(card: Card) -> Finding:
     heads = getattr(text, "num_attention_heads", None)
     if not heads:
         return Finding("no_heads", True)
-    width = getattr(text, "head_dim", None) or text.hidden_size // heads
-    found = attention.kernel_at_a_step(heads, width, card.dtype, card.device)
+    found = attention.kernel_at_a_step(heads, head_width(card.config), card.dtype, card.device)
     return Finding("kernel", found != "math", (found, str(card.dtype).removeprefix("torch.")))
 
 
 def _context(shape: KvShape, context: int, room: int) -> Finding:
     needed = shape.bytes(context)
     return Finding("context", needed <= room, (f"{context:,}", f"{needed / 1e6:,.0f}", f"{room / 1e6:,.0f}"))
-

@@ -31,7 +31,7 @@ from ..quantization import BITS, DEFAULT_CALIBRATION, Quantization
 from .calibration import Calibration, read_calibration
 from .kept import make_once
 from .options import EngineOptions, default_cache_folder
-from .progress import Report
+from .progress import Report, report_to_console
 from .refusal import Refusal
 from .sources import Source, locate
 
@@ -193,12 +193,8 @@ def main() -> None:
 
 
 def _export(spec: ModelSpec, out: Path, options: EngineOptions) -> None:
-    def report(stage: str, fraction: float | None) -> None:
-        share = "" if fraction is None else f" {fraction:.0%}"
-        print(f"\r\033[K{stage}{share}", end="", file=sys.stderr, flush=True)
-
-    source = locate(spec.model, spec.revision, options, report)
-    folder = quantized_folder(source, spec, "auto", "auto", options, report)
+    source = locate(spec.model, spec.revision, options, report_to_console)
+    folder = quantized_folder(source, spec, "auto", "auto", options, report_to_console)
     partial = out.with_name(out.name + ".partial")
     shutil.copytree(folder, partial, dirs_exist_ok=True)
     partial.rename(out)

@@ -281,7 +281,6 @@ def _facts(slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, drafting: Weights
         dtype=str(card.dtype).removeprefix("torch."),
         device=card.device.name,
         eos_ids=card.eos_ids,
-        pad_id=card.eos_ids[0] if card.eos_ids else 0,
         config=card.config,
         positions=cache_room(slot.spec, ids, prompt),
         drafter_folder=str(drafting.read_from) if drafting else "",

@@ -1,7 +1,8 @@
-"""Libraries' progress bars, turned into reports for the page."""
+"""Reports of progress: from libraries' bars to the page, and on a console."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,12 @@ from tqdm.auto import tqdm
 
 # Hears a stage ("loading weights") and the fraction done, None where the end is unknown.
 Report = Callable[[str, float | None], None]
+
+
+def report_to_console(stage: str, fraction: float | None) -> None:
+    """A Report that redraws one line on standard error."""
+    share = "" if fraction is None else f" {fraction:.0%}"
+    print(f"\r\033[K{stage}{share}", end="", file=sys.stderr, flush=True)
 
 
 class _Nowhere:

@@ -10,8 +10,9 @@ from typing import Any
 
 from ..config import History, Prompt, SlotSpec
 from ..quantization import Quantization
-from . import caches
 from .attention import held_to
+from .decoding import generate_options
+from .speculate import drafter_options
 
 _REPOSITORY = "# Run it in this repository's folder: what follows has no plain Transformers form."
 
@@ -24,7 +25,6 @@ class Facts:
     dtype: str
     device: str
     eos_ids: tuple[int, ...]
-    pad_id: int
     config: Any
     positions: int
     drafter_folder: str = ""
@@ -151,32 +151,20 @@ def _inputs(prompt: Prompt, history: History) -> list[str]:
 
 
 def _options(slot: SlotSpec, prompt: Prompt, facts: Facts) -> dict[str, str]:
-    settings, decode = prompt.settings, slot.decode
-    values: dict[str, Any] = {"max_new_tokens": settings.new_tokens, "do_sample": settings.temperature > 0}
-    if settings.temperature > 0:
-        values |= {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": 0}
-    values |= {"eos_token_id": None if settings.ignore_eos else list(facts.eos_ids), "pad_token_id": facts.pad_id}
-    values |= caches.options_for(decode, facts.config, facts.positions)
+    settings = prompt.settings
+    values = generate_options(
+        slot.decode, settings, settings.new_tokens, facts.eos_ids, facts.config, facts.positions
+    )
     if settings.stops:
         values["stop_strings"] = list(settings.stops)
-    if decode.speculation == "prompt-lookup":
-        values["prompt_lookup_num_tokens"] = settings.draft_len
-    if decode.speculation == "early-exit":
-        values["assistant_early_exit"] = decode.exit_layer
-    if decode.speculation == "draft-head":
-        values["use_mtp"] = True
     return {name: repr(value) for name, value in values.items()}
 
 
 def _speculation(slot: SlotSpec, prompt: Prompt, facts: Facts, imports: set[str]) -> tuple[list[str], str]:
     """Lines that set a drafter up, and what generate is given beside the config."""
     decode, settings = slot.decode, prompt.settings
-    limits = [
-        f"num_assistant_tokens={settings.draft_len},",
-        f'num_assistant_tokens_schedule="{settings.draft_schedule}",',
-        f"assistant_confidence_threshold={settings.draft_threshold},",
-    ]
-    indented = [f"    {line}" for line in limits]
+    limits = [f"{name}={value!r}" for name, value in drafter_options(settings).items()]
+    indented = [f"    {limit}," for limit in limits]
     match decode.speculation:
         case "early-exit":
             return ["model.generation_config = GenerationConfig(", *indented, ")"], ""
@@ -197,7 +185,7 @@ def _speculation(slot: SlotSpec, prompt: Prompt, facts: Facts, imports: set[str]
             }
             return [
                 f'head = load_head(Path({facts.head_folder!r}), "head").to(model.device, model.dtype).attach(model)',
-                f"limits = GenerationConfig({' '.join(limits).rstrip(',')})",
+                f"limits = GenerationConfig({', '.join(limits)})",
                 "model._get_candidate_generator = lambda *, generation_config, logits_processor, **_: HeadCandidates(",
                 "    head, limits, generation_config, logits_processor",
                 ")",

@@ -33,17 +33,22 @@ def options_for(decode: DecodeSpec, settings: Settings) -> dict[str, Any]:
     return {}
 
 
-def drafter_config(settings: Settings) -> GenerationConfig:
-    """The drafter's own generation config, which is where Transformers reads k from.
+def drafter_options(settings: Settings) -> dict[str, Any]:
+    """What the drafter's own generation config needs, which is where Transformers reads k from.
 
     Constant k and threshold 0 unless asked for: left to itself k grows and shrinks and a
     confidence threshold of 0.4 cuts drafts short (and adapts if scikit-learn is installed).
     """
-    return GenerationConfig(
-        num_assistant_tokens=settings.draft_len,
-        num_assistant_tokens_schedule=settings.draft_schedule,
-        assistant_confidence_threshold=settings.draft_threshold,
-    )
+    return {
+        "num_assistant_tokens": settings.draft_len,
+        "num_assistant_tokens_schedule": settings.draft_schedule,
+        "assistant_confidence_threshold": settings.draft_threshold,
+    }
+
+
+def drafter_config(settings: Settings) -> GenerationConfig:
+    """The drafter's own generation config."""
+    return GenerationConfig(**drafter_options(settings))
 
 
 def drafts_of(head: DraftHead, settings: Settings) -> Callable[..., HeadCandidates]:

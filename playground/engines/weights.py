@@ -74,7 +74,8 @@ class Weights:
     """Loaded weights: the pristine module (never run) and the modules of the slots.
 
     `quantized_layers` is None for weights that are not quantized; `notes` are for people; `read_from`
-    is the checkpoint's folder, one made here for a model that was quantized.
+    is the checkpoint's folder, one made here for a model that was quantized; `heads_bytes` is what draft
+    heads add to the weights.
     """
 
     spec: ModelSpec
@@ -87,6 +88,7 @@ class Weights:
     read_from: Path
     modules: dict[Hashable, Any] = field(default_factory=dict)
     heads: dict[Path, DraftHead] = field(default_factory=dict)
+    heads_bytes: int = 0
     packs: Packs = field(default_factory=Packs)
     prefixes: dict[Hashable, Prefix] = field(default_factory=dict)
     users: int = 0
@@ -95,11 +97,6 @@ class Weights:
     def made_here(self) -> str:
         """The folder of a checkpoint that was quantized here; empty for others."""
         return "" if self.read_from == self.card.source.folder else str(self.read_from)
-
-    @property
-    def heads_bytes(self) -> int:
-        """Bytes that draft heads add to the weights themselves."""
-        return bytes_of([self.pristine, *self.heads.values()]) - self.bytes if self.heads else 0
 
     @property
     def extra_bytes(self) -> int:
@@ -111,6 +108,7 @@ class Weights:
         if folder not in self.heads:
             head = load_head(folder, name).to(self.card.device.torch, self.card.dtype)
             self.heads[folder] = head.attach(self.pristine).pack()
+            self.heads_bytes = bytes_of([self.pristine, *self.heads.values()]) - self.bytes
         return self.heads[folder]
 
     def module(self, owner: Hashable, attention: Attention, lean: bool = False) -> Any:

@@ -51,6 +51,17 @@ class _Asked:
         return scheduler.submit(self.comparison, self.prompt, self.mode, session, self.quality)
 
 
+def _asked(
+    comparison: Comparison, text: Any, settings: Any, mode: Any, quality: Any, slots: Any = None
+) -> _Asked:
+    """What was asked for, every part of it checked. Raises ConfigError naming the field."""
+    prompt = checked_prompt(text, checked_settings(settings, comparison.settings))
+    wants_quality = comparison.quality if quality is None else checked_bool("quality", quality)
+    if slots is not None:
+        comparison = comparison.only(slots)
+    return _Asked(comparison, prompt, checked_choice("mode", mode, Mode), wants_quality)
+
+
 class Handlers:
     """The page's callbacks. Keeps what each session looks at, so that a change of language redraws it."""
 
@@ -182,9 +193,8 @@ class Handlers:
         words = Words(values[parts.language])
         try:
             settings = {name: values[control] for name, control in parts.settings.items()}
-            asked = self._asked(
-                values[parts.preset], values[parts.prompt], settings, values[parts.mode], values[parts.quality]
-            )
+            comparison = find_preset(self._presets, values[parts.preset])
+            asked = _asked(comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality])
             asked = dataclasses.replace(asked, comparison=with_gptq(asked.comparison, parts.gptq, values))
         except ConfigError as error:
             yield {parts.notice: draw_notice(str(error))}
@@ -200,16 +210,14 @@ class Handlers:
             return
         board = view.board
         try:
-            settings = checked_settings({name: values[control] for name, control in parts.settings.items()})
-            text = checked_prompt(values[parts.prompt], settings).text
-            mode = checked_choice("mode", values[parts.mode], Mode)
-            quality = checked_bool("quality", values[parts.quality])
+            settings = {name: values[control] for name, control in parts.settings.items()}
+            asked = _asked(board.comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality])
         except ConfigError as error:
             yield {parts.notice: draw_notice(str(error))}
             return
         answers = {slot: column.text for slot, column in board.columns.items() if column.text}
-        prompt = view.prompt.follow_up(text, settings, answers)
-        yield from self._run(_Asked(board.comparison, prompt, mode, quality), words, request)
+        prompt = view.prompt.follow_up(asked.prompt.text, asked.prompt.settings, answers)
+        yield from self._run(dataclasses.replace(asked, prompt=prompt), words, request)
 
     def _run(self, asked: _Asked, words: Words, request: gr.Request) -> Iterator[Updates]:
         """Submit, then redraw what changes until all slots end."""
@@ -256,7 +264,7 @@ class Handlers:
         measured is null. Refused input is an error that names the field.
         """
         try:
-            asked = self._asked(preset, prompt, settings, mode, quality, slots)
+            asked = _asked(find_preset(self._presets, preset), prompt, settings, mode, quality, slots)
         except ConfigError as error:
             raise gr.Error(str(error), print_exception=False) from None
         job = asked.submit_to(self._scheduler, f"api-{time.monotonic_ns()}")
@@ -291,17 +299,6 @@ class Handlers:
         except EngineError as error:
             problem = draw_notice(str(error))
         return self._panel(words) | {self._parts.notice: problem}
-
-    def _asked(
-        self, preset: Any, text: Any, settings: Any, mode: Any, quality: Any, slots: Any = None
-    ) -> _Asked:
-        """What was asked for, every part of it checked. Raises ConfigError naming the field."""
-        comparison = find_preset(self._presets, preset)
-        prompt = checked_prompt(text, checked_settings(settings, comparison.settings))
-        wants_quality = comparison.quality if quality is None else checked_bool("quality", quality)
-        if slots is not None:
-            comparison = comparison.only(slots)
-        return _Asked(comparison, prompt, checked_choice("mode", mode, Mode), wants_quality)
 
     def _absorb(self, job: Job, view: _View) -> Updates:
         """Take a moment's events in. Columns are redrawn when they change, charts once all slots have answered.

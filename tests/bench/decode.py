@@ -9,6 +9,7 @@ named with the reason. Prints rows of a Markdown table.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import get_args
 
 from playground.config import Attention, Cache, DecodeSpec, ModelSpec, Prompt, Settings, SlotSpec
@@ -18,10 +19,8 @@ from playground.engines.memory import pick_device
 from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.quiet import quieten
 from playground.engines.text import Codec
-from playground.metrics import RunMetrics, measure
-from playground.scheduler import Stop
 
-from .sides import ratio
+from .sides import by_turns, finished, ratio
 
 TEXT = "The keeper of the lighthouse wrote down the weather, the ships and what the sea had brought. "
 
@@ -38,10 +37,8 @@ def text_of(codec: Codec, tokens: int) -> str:
     return codec.decode(ids)
 
 
-def run(engine: LocalEngine, decode: DecodeSpec, prompt: Prompt) -> RunMetrics:
-    found = measure(engine.run(SlotSpec("s", "s", ModelSpec("builtin"), decode), prompt, Stop()))
-    assert found.finish == "length", found
-    return found
+def slot(decode: DecodeSpec) -> SlotSpec:
+    return SlotSpec("s", "s", ModelSpec("builtin"), decode)
 
 
 def main() -> None:
@@ -63,11 +60,8 @@ def main() -> None:
             continue
         for tokens in flags.prompt_tokens:
             prompt = Prompt(text_of(codec, tokens), settings)
-            ours, theirs = [], []
-            for turn in range(flags.repeats):
-                sides = [(decode, ours), (DecodeSpec(), theirs)]
-                for side, found in sides if turn % 2 else reversed(sides):
-                    found.append(run(engine, side, prompt))
+            sides = [partial(finished, engine, slot(side), prompt) for side in (decode, DecodeSpec())]
+            ours, theirs = by_turns(flags.repeats, *sides)
             rates = [[r.decode_tok_per_s for r in side] for side in (ours, theirs)]
             waits = [[r.ttft_s for r in side] for side in (ours, theirs)]
             held = ours[-1].kv_bytes / 1e6

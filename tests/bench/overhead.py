@@ -17,7 +17,7 @@ from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.quiet import quieten
 
 from . import plain
-from .sides import PROMPT, SLOTS, app, ratio, serving
+from .sides import PROMPT, SLOTS, app, by_turns, ratio, serving
 
 
 def main() -> None:
@@ -43,11 +43,7 @@ def main() -> None:
                 return plain.generate(model, slot, ids, flags.new_tokens).decode_tok_per_s()
 
             ours(), theirs()  # both sides warm
-            app_rates, bare_rates = [], []
-            for turn in range(flags.repeats):
-                sides = [(ours, app_rates), (theirs, bare_rates)]
-                for run, rates in sides if turn % 2 else reversed(sides):
-                    rates.append(run())
+            app_rates, bare_rates = by_turns(flags.repeats, ours, theirs)
             print(f"{slot:14s} app/bare decode rate {ratio(app_rates, bare_rates)}", flush=True)
         client.close()
 

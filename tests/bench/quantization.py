@@ -9,6 +9,7 @@ unquantized slot over its own answers to the example prompts. Prints rows of a M
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import torch
 
@@ -22,7 +23,7 @@ from playground.quantization import Quantization
 from playground.scheduler import Stop
 from playground.ui.examples import EXAMPLES
 
-from .sides import PROMPT, ratio
+from .sides import PROMPT, by_turns, ratio
 
 FORMATS = (
     Quantization(),
@@ -77,11 +78,8 @@ def main() -> None:
     for quantization in (q for q in FORMATS if (flags.only or "") in str(q)):
         one = slot(quantization)
         first, _ = run(engine, one, PROMPT, flags.new_tokens)  # loads, or quantizes
-        ours, theirs = [], []
-        for turn in range(flags.repeats):
-            sides = [(one, ours), (reference, theirs)]
-            for side, rates in sides if turn % 2 else reversed(sides):
-                rates.append(run(engine, side, PROMPT, flags.new_tokens)[0].decode_tok_per_s)
+        sides = [partial(run, engine, side, PROMPT, flags.new_tokens) for side in (one, reference)]
+        ours, theirs = ([run.decode_tok_per_s for run, _ in side] for side in by_turns(flags.repeats, *sides))
         kl, top1, perplexity = quality(engine, one, answers)
         print(
             f"| {quantization} | {first.weights_bytes / 1e6:.0f} | {ratio(ours, theirs)} | {kl:.4f} | {top1:.1%} | {perplexity:.2f} |",

@@ -9,10 +9,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+from playground.config import Prompt, SlotSpec
+from playground.metrics import RunMetrics, measure
+from playground.scheduler import Stop
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "Why is the sky blue? Explain it to a ten-year-old."
@@ -56,6 +61,23 @@ def _served(url: str) -> bool:
             return answer.status == 200
     except (urllib.error.URLError, OSError):
         return False
+
+
+def by_turns(repeats: int, *sides: Callable[[], Any]) -> list[list[Any]]:
+    """What each side gives, run `repeats` times, the order turned round each time."""
+    found: list[list[Any]] = [[] for _ in sides]
+    for turn in range(repeats):
+        pairs = list(zip(sides, found))
+        for side, results in pairs if turn % 2 else reversed(pairs):
+            results.append(side())
+    return found
+
+
+def finished(engine: Any, slot: SlotSpec, prompt: Prompt) -> RunMetrics:
+    """The numbers of one run, which must have reached its length."""
+    found = measure(engine.run(slot, prompt, Stop()))
+    assert found.finish == "length", found
+    return found
 
 
 def ratio(ours: list[float], theirs: list[float]) -> str:

@@ -9,16 +9,15 @@ Prints rows of a Markdown table.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from playground.config import DecodeSpec, ModelSpec, Prompt, Settings, SlotSpec
 from playground.engines.local import LocalEngine
 from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.quiet import quieten
-from playground.metrics import RunMetrics, measure
 from playground.quantization import Quantization
-from playground.scheduler import Stop
 
-from .sides import ratio
+from .sides import by_turns, finished, ratio
 
 KINDS = {
     "chat": "I slept badly and have a long day ahead. What would you do in the morning?",
@@ -45,11 +44,8 @@ DRAFTERS = {
 }
 
 
-def run(engine: LocalEngine, decode: DecodeSpec, text: str, settings: Settings) -> RunMetrics:
-    slot = SlotSpec(f"{decode.speculation} {decode.lean}", decode.speculation, ModelSpec("builtin"), decode)
-    found = measure(engine.run(slot, Prompt(text, settings), Stop()))
-    assert found.finish == "length", found
-    return found
+def slot(decode: DecodeSpec) -> SlotSpec:
+    return SlotSpec(f"{decode.speculation} {decode.lean}", decode.speculation, ModelSpec("builtin"), decode)
 
 
 def main() -> None:
@@ -67,11 +63,9 @@ def main() -> None:
         if flags.only not in (None, name):
             continue
         for kind, text in KINDS.items():
-            ours, theirs = [], []
-            for turn in range(flags.repeats):
-                sides = [(decode, ours), (decode.without_speculation(), theirs)]
-                for side, found in sides if turn % 2 else reversed(sides):
-                    found.append(run(engine, side, text, settings))
+            ways = (decode, decode.without_speculation())
+            sides = [partial(finished, engine, slot(side), Prompt(text, settings)) for side in ways]
+            ours, theirs = by_turns(flags.repeats, *sides)
             last = ours[-1]
             rates = [[r.decode_tok_per_s for r in side] for side in (ours, theirs)]
             accepted = "–" if last.acceptance_rate is None else f"{last.acceptance_rate:.0%}"

@@ -19,7 +19,7 @@ from playground.engines.embedded import locate_builtin
 from playground.engines.options import EngineOptions, default_cache_folder
 
 from .plain import NEW_TOKENS
-from .sides import PROMPT, ROOT, app, free_port, ratio, serving
+from .sides import PROMPT, ROOT, app, by_turns, free_port, ratio, serving
 
 EMPTY = "import gradio as gr\nwith gr.Blocks() as page: pass\npage.launch(server_port={port}, ssr_mode=False)"
 
@@ -58,11 +58,7 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     folder = str(locate_builtin(EngineOptions(default_cache_folder()), lambda stage, fraction: None)[0])
     empty_page(), our_page(), plain_script(folder)  # file caches warm on all sides
-    empty, ours, plain = [], [], []
-    for turn in range(repeats):
-        sides = [(empty_page, empty), (our_page, ours), (lambda: plain_script(folder), plain)]
-        for run, seconds in sides if turn % 2 else reversed(sides):
-            seconds.append(run())
+    empty, ours, plain = by_turns(repeats, empty_page, our_page, lambda: plain_script(folder))
     pages, tokens, ends = (list(times) for times in zip(*ours))
     print(f"first page  / empty Gradio page   {ratio(pages, empty)}")
     print(f"first token / empty Gradio page   {ratio(tokens, empty)}")
