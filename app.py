@@ -65,7 +65,7 @@ def main() -> None:
 
 def _engine(options: EngineOptions, in_process: bool):
     if not in_process:
-        return FleetEngine(lambda: WorkerEngine(options))
+        return FleetEngine(lambda ranks: WorkerEngine(options, ranks))
     quieten()
     from playground.engines.quantize import hide_broken_torchao
 

@@ -71,7 +71,7 @@ def _bench(flags: argparse.Namespace) -> int:
     prompt = checked_prompt(flags.prompt, checked_settings(asked, comparison.settings))
     stop = Stop()
     signal.signal(signal.SIGINT, lambda *_: stop.set())
-    engine = FleetEngine(lambda: WorkerEngine(EngineOptions(flags.cache, offline=flags.offline)))
+    engine = FleetEngine(lambda ranks: WorkerEngine(EngineOptions(flags.cache, offline=flags.offline), ranks))
     made, before = datetime.datetime.now().astimezone().isoformat(timespec="seconds"), this_machine("")
     try:
         outcome = benchmark(engine, comparison, prompt, flags.repeat, stop, _say)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -24,6 +25,7 @@ Cache = Literal[
     "none", "dynamic", "static", "offloaded", "offloaded-static", "quanto-int4", "quanto-int2", "hqq-int4", "fp8",
 ]
 Speculation = Literal["none", "prompt-lookup", "draft-model", "universal", "early-exit", "draft-head"]
+Compile = Literal["none", "default", "reduce-overhead", "max-autotune"]
 DraftSchedule = Literal["constant", "heuristic", "heuristic_transient"]
 Mode = Literal["fair", "race"]
 
@@ -33,23 +35,52 @@ MAX_SLOTS = 8
 BUILTIN = "builtin"
 
 
-FIRST_LANE = "first"
+FIRST_WORKER = "first"
 
 
-def lane_of(device: str) -> str:
-    """Slots of one lane take turns. The CPU and the first GPU share one: a GPU needs the CPU to be fed."""
-    return FIRST_LANE if device in ("auto", "cpu", "cuda", "cuda:0") else device
+MAX_RANKS = 16
+_RANKS = re.compile(r"tensor:([0-9]{1,2})")
+
+
+def ranks_of(device: str) -> int:
+    """How many processes hold a slot's weights: "tensor:2" splits every layer over two; else 1."""
+    found = _RANKS.fullmatch(device)
+    return int(found[1]) if found else 1
+
+
+def spans(device: str) -> bool:
+    """Whether a slot takes several devices: "tensor:2", or layers spread as in "cuda:0+cuda:1"."""
+    return "+" in device or ranks_of(device) > 1
+
+
+def worker_of(device: str) -> str:
+    """Slots of one worker share its process. The CPU and the first GPU share one: a GPU needs the CPU to be fed.
+
+    Layers spread over devices are driven from the first worker; each number of ranks has a group of processes.
+    """
+    shared = device in ("auto", "cpu", "cuda", "cuda:0") or "+" in device
+    return FIRST_WORKER if shared else device
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """The choices that force a reload of weights. Equal specs share one copy of the tensors."""
+    """The choices that force a reload of weights. Equal specs share one copy of the tensors.
+
+    `device` is "auto", "cpu", "cuda:1"; "cuda:0+cuda:1" spreads layers over devices (a CPU may be the last);
+    "tensor:2" splits every layer over two GPUs, or two processes on a CPU.
+    """
 
     model: str
     revision: str | None = None
     dtype: Dtype = "auto"
     quantization: Quantization = Quantization()
     device: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.device.startswith("tensor") and not 2 <= ranks_of(self.device) <= MAX_RANKS:
+            raise ConfigError("device", f'got {self.device!r}; tensor parallel is "tensor:2" to "tensor:{MAX_RANKS}".')
+        if spans(self.device) and not self.quantization.is_none:
+            raise ConfigError("device", f"{self.device} spreads unquantized weights only; got {self.quantization}.")
 
 
 @dataclass(frozen=True)
@@ -60,7 +91,8 @@ class DecodeSpec:
     needs the target's own tokenizer, and "universal", which takes any. `exit_layer` is set for
     "early-exit": how many of the target's own layers draft. `draft_head` is set for "draft-head":
     a folder or hub id with a head that was trained for the target, or "builtin". `lean` packs linear
-    weights for the CPU once. `keep_prefix` keeps the KV cache for the next turn of a conversation.
+    weights for the CPU once. `compile` is torch.compile's mode for the steps after the prompt.
+    `keep_prefix` keeps the KV cache for the next turn of a conversation.
     """
 
     attention: Attention = "sdpa"
@@ -70,6 +102,7 @@ class DecodeSpec:
     exit_layer: int | None = None
     draft_head: str | None = None
     lean: bool = False
+    compile: Compile = "none"
     keep_prefix: bool = False
 
     def without_speculation(self) -> DecodeSpec:
@@ -104,12 +137,36 @@ class SlotSpec:
                 'keep_prefix goes with cache = "dynamic" and speculation = "none": Transformers begins an assisted or a '
                 "static run with an empty cache.",
             )
+        if self.decode.compile != "none":
+            self._check_compile()
+        if spans(self.model.device):
+            self._check_spanning()
         for companion, kinds in _COMPANIONS.items():
             if (self.decode.speculation in kinds) != (getattr(self.decode, companion) is not None):
                 named = " or ".join(f'"{kind}"' for kind in kinds)
                 raise ConfigError(
                     f"slot {self.id}", f"speculation = {named} and {companion} go together; give both or neither."
                 )
+
+    def _check_compile(self) -> None:
+        decode = self.decode
+        if decode.cache != "static" or decode.speculation != "none" or decode.lean:
+            raise ConfigError(
+                f"slot {self.id}",
+                'compile goes with cache = "static", speculation = "none" and without lean: torch compiles for fixed shapes, '
+                "and a packed layer is opaque to it.",
+            )
+        if spans(self.model.device):
+            raise ConfigError(f"slot {self.id}", f"compile goes with one device; got {self.model.device!r}.")
+
+    def _check_spanning(self) -> None:
+        decode = self.decode
+        if decode.lean or decode.cache not in ("none", "dynamic") or decode.speculation not in ("none", "prompt-lookup"):
+            raise ConfigError(
+                f"slot {self.id}",
+                f'a slot over several devices ({self.model.device}) goes with cache = "dynamic" or "none", without lean, '
+                'and with speculation = "none" or "prompt-lookup".',
+            )
 
 
 def differences(before: SlotSpec, slot: SlotSpec) -> tuple[tuple[str, str, str], ...]:

@@ -51,6 +51,13 @@ class Ready:
 
 
 @dataclass(frozen=True)
+class Compiled:
+    """torch has compiled, which took so long. Before the start it is set-up; after it, a part of the run's own time."""
+
+    compile_s: float
+
+
+@dataclass(frozen=True)
 class WarmedUp:
     """An untimed run of a few tokens on this prompt's shape has ended.
 
@@ -181,7 +188,7 @@ class NoQuality:
 
 
 Event = (
-    Queued | Loading | Ready | WarmedUp | Started | Tokens | Round | Memory | Drafts | Done | Failed | Assessing | Quality | NoQuality
+    Queued | Loading | Ready | Compiled | WarmedUp | Started | Tokens | Round | Memory | Drafts | Done | Failed | Assessing | Quality | NoQuality
 )
 
 ENDINGS = (Done, Failed, Quality, NoQuality)  # the last event of a run or of an assessment

@@ -13,6 +13,7 @@ from typing import Literal
 
 from .events import (
     Assessing,
+    Compiled,
     Done,
     Event,
     Failed,
@@ -39,6 +40,8 @@ class RunMetrics:
 
     load_s: float | None = None
     warmup_s: float | None = None
+    compile_s: float | None = None
+    recompiled_s: float | None = None
     prompt_tokens: int | None = None
     reused_tokens: int | None = None
     new_tokens: int = 0
@@ -100,6 +103,7 @@ def measure(events: Iterable[Event]) -> RunMetrics:
 
 def _loading(events: tuple[Event, ...]) -> dict:
     numbers: dict = {}
+    started = False
     for event in events:
         match event:
             case Ready():
@@ -119,6 +123,11 @@ def _loading(events: tuple[Event, ...]) -> dict:
                     "kernels": event.kernels,
                     "enabled_kernels": event.enabled_kernels,
                 }
+            case Compiled(seconds):
+                name = "recompiled_s" if started else "compile_s"
+                numbers[name] = numbers.get(name, 0.0) + seconds
+            case Started():
+                started = True
             case Done(reason):
                 numbers["finish"] = reason
             case Failed():
@@ -253,8 +262,8 @@ def phase_of(events: Iterable[Event]) -> Phase:
                 phase = "queued"
             case Loading():
                 phase = "loading"
-            case Ready():
-                phase = "warming"
+            case Ready() | Compiled():
+                phase = phase if phase == "answering" else "warming"
             case Started() | Tokens():
                 phase = "answering"
             case Done("stopped"):

@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 
 from .capabilities import Technique
 from .checkup import Checkup
-from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec, lane_of
+from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec, spans, worker_of
 from .events import ENDINGS, Done, Event, Failed, NoQuality, Queued, SlotEvent, Tokens
 from .metrics import measure, summary
 
@@ -305,12 +305,18 @@ class Scheduler:
 
 
 def _lanes(job: Job) -> list[list[SlotSpec]]:
-    """Slots that take turns, together: by device in fair mode, each alone in race mode."""
+    """Slots that take turns, together: by device in fair mode, each alone in race mode.
+
+    A slot over several devices would meet those of each: then all take turns.
+    """
+    slots = list(job.comparison.slots)
     if job.mode == "race":
-        return [[slot] for slot in job.comparison.slots]
+        return [[slot] for slot in slots]
+    if any(spans(slot.model.device) for slot in slots):
+        return [slots]
     lanes: dict[str, list[SlotSpec]] = {}
-    for slot in job.comparison.slots:
-        lanes.setdefault(lane_of(slot.model.device), []).append(slot)
+    for slot in slots:
+        lanes.setdefault(worker_of(slot.model.device), []).append(slot)
     return list(lanes.values())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..config import Prompt, SlotSpec
-from . import attention, caches, lean, speculate
+from . import attention, caches, compiling, lean, speculate
 from .refusal import Refusal
 from .weights import Card
 
@@ -15,6 +15,8 @@ def admit(slot: SlotSpec, prompt: Prompt, prompt_tokens: int, card: Card, drafte
     if reason := attention.unavailable(slot.decode.attention, card.device):
         raise reason
     caches.check(slot.decode, card.config, card.device)
+    if slot.decode.compile != "none" and (reason := compiling.unavailable(card.device)):
+        raise reason
     if slot.decode.lean:
         lean.check(card.dtype, card.device)
     if slot.decode.keep_prefix:

@@ -14,6 +14,7 @@ import torch
 
 from ..checkup import KvShape
 from ..config import Cache, DecodeSpec
+from .compiling import COMPILERS, ROOM
 from .memory import Device
 from .packages import broken_package
 from .refusal import Refusal
@@ -45,12 +46,13 @@ KINDS: dict[Cache, CacheKind] = {
     "fp8": CacheKind("quantized", "fp8", 8),
 }
 
-_COMPILERS = ("c++", "g++", "clang++")
 _IMPORTS = {"optimum-quanto": "optimum.quanto", "hqq": "hqq"}
 
 
 def room(decode: DecodeSpec, length: int, draft_len: int) -> int:
     """Positions for which a static cache is allocated: the longest sequence, and what a round may draft beyond it."""
+    if decode.compile != "none":
+        return -(-length // ROOM) * ROOM
     return length + (draft_len if decode.speculation != "none" else 0)
 
 
@@ -59,7 +61,7 @@ def options_for(decode: DecodeSpec, config: Any, positions: int) -> dict[str, An
     kind = KINDS[decode.cache]
     if kind.implementation is None:
         return {"use_cache": False}
-    options: dict[str, Any] = {"use_cache": True, "disable_compile": True}
+    options: dict[str, Any] = {"use_cache": True, "disable_compile": decode.compile == "none"}
     if decode.cache != "dynamic":
         options["cache_implementation"] = kind.implementation
     if "static" in decode.cache:
@@ -96,7 +98,7 @@ def _can_compile() -> bool:
     own, path = str(Path(sys.executable).parent), os.environ.get("PATH", "")
     if own not in path.split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join(filter(None, (path, own)))
-    return any(map(shutil.which, _COMPILERS)) and shutil.which("ninja") is not None
+    return any(map(shutil.which, COMPILERS)) and shutil.which("ninja") is not None
 
 
 def check(decode: DecodeSpec, config: Any, device: Device) -> None:

@@ -15,7 +15,7 @@ from transformers.generation.streamers import BaseStreamer
 from ..config import DecodeSpec, Prompt, Settings, SlotSpec
 from ..events import Event, FinishReason, Tokens
 from ..scheduler import Stop
-from . import caches, speculate
+from . import caches, compiling, ranks, speculate
 from .draft_head import DraftHead
 from .text import Codec, StopStrings, TextStream
 from .weights import Card, Weights
@@ -65,6 +65,8 @@ def call_generate(
     """Run generate; returns its KV cache, None without one, and all ids. `known` is a cache that holds the first ones."""
     card, room = slot.card, cache_room(slot.spec, ids, prompt)
     options = generate_options(slot.spec.decode, prompt.settings, new_tokens, card.eos_ids, card.config, room)
+    if slot.spec.decode.compile != "none":
+        options["compile_config"] = compiling.config_for(slot.spec.decode.compile, card.device)
     config = GenerationConfig(return_dict_in_generate=True, **options)
     with ExitStack() as stack:
         extra: dict[str, Any] = {} if known is None else {"cache": known}
@@ -117,7 +119,7 @@ class _Stopper(StoppingCriteria):
         self._strings = strings
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
-        ended = self._stop.is_set() or self._strings.found
+        ended = ranks.agreed(self._stop.is_set()) or self._strings.found
         return torch.full((input_ids.shape[0],), ended, dtype=torch.bool, device=input_ids.device)
 
 

@@ -1,4 +1,7 @@
-"""One worker process a lane: slots on different GPUs run at once, each under an interpreter of its own."""
+"""One worker process a GPU: slots on different ones run at once, each under an interpreter of its own.
+
+A tensor-parallel slot has a group of processes, one a rank.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from ..capabilities import Technique
 from ..checkup import Checkup
-from ..config import FIRST_LANE, ModelSpec, Prompt, SlotSpec, lane_of
+from ..config import FIRST_WORKER, ModelSpec, Prompt, SlotSpec, ranks_of, worker_of
 from ..events import Event
 from ..scheduler import Engine, Resident, Stop
 
@@ -15,15 +18,15 @@ from ..scheduler import Engine, Resident, Stop
 class FleetEngine:
     """Sends each slot to its device's engine, made when it is first needed. Satisfies scheduler.Engine."""
 
-    def __init__(self, make: Callable[[], Engine]):
-        """`make` gives a new engine; the one for the first lane is made at once."""
+    def __init__(self, make: Callable[[int], Engine]):
+        """`make` gives a new engine of so many processes; the first one is made at once."""
         self._make = make
         self._lock = threading.Lock()
-        self._engines: dict[str, Engine] = {FIRST_LANE: make()}
+        self._engines: dict[str, Engine] = {FIRST_WORKER: make(1)}
 
     def start(self) -> None:
-        """Start the first lane's worker in the background."""
-        self._engines[FIRST_LANE].start()
+        """Start the first worker in the background."""
+        self._engines[FIRST_WORKER].start()
 
     def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
         """The run's events, from the slot's own device."""
@@ -44,11 +47,11 @@ class FleetEngine:
         return tuple(item for engine in self._all() for item in engine.resident())
 
     def machine(self) -> str:
-        """The first lane's; the others are named where their slots say their device."""
-        return self._engines[FIRST_LANE].machine()
+        """The first worker's; the others are named where their slots say their device."""
+        return self._engines[FIRST_WORKER].machine()
 
     def capabilities(self) -> tuple[Technique, ...]:
-        return self._engines[FIRST_LANE].capabilities()
+        return self._engines[FIRST_WORKER].capabilities()
 
     def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
         return self._of(model).group_sizes(model)
@@ -61,11 +64,11 @@ class FleetEngine:
             engine.close()
 
     def _of(self, model: ModelSpec) -> Engine:
-        lane = lane_of(model.device)
+        name = worker_of(model.device)
         with self._lock:
-            if lane not in self._engines:
-                self._engines[lane] = self._make()
-            return self._engines[lane]
+            if name not in self._engines:
+                self._engines[name] = self._make(ranks_of(model.device))
+            return self._engines[name]
 
     def _all(self) -> list[Engine]:
         with self._lock:

@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import (
     ENDINGS,
     Assessing,
+    Compiled,
     Done,
     Drafts,
     Event,
@@ -34,7 +35,7 @@ from ..events import (
     WarmedUp,
 )
 from ..scheduler import Resident, Stop
-from . import attention, doctor, quality, quantize
+from . import attention, compiling, doctor, quality, quantize, ranks
 from .admission import admit, check_same_ids
 from .calibration import quality_texts
 from .capabilities import capabilities
@@ -51,6 +52,7 @@ from .weights import Card, Weights, WeightStore
 log = logging.getLogger(__name__)
 
 WARMUP_TOKENS = 2
+_COMPILING_TOKENS = 3  # one of the prompt, two of the step that is compiled: torch may look twice
 
 
 class LocalEngine:
@@ -58,6 +60,7 @@ class LocalEngine:
 
     def __init__(self, options: EngineOptions):
         attention.register()
+        compiling.keep_on_disk(options.cache_folder)
         self._store = WeightStore(options)
         self._warming = threading.Lock()
 
@@ -84,7 +87,7 @@ class LocalEngine:
 
     def _attempt(self, slot: SlotSpec, prompt: Prompt, stop: Stop, emit: Emit) -> Done:
         def report(stage: str, fraction: float | None) -> None:
-            if stop.is_set():
+            if stop.is_set() and ranks.alone():  # ranks stop at the next step that they share
                 raise Stopped
             emit(Loading(stage, fraction))
 
@@ -159,23 +162,28 @@ class LocalEngine:
         if prefix and prompt.history(slot.spec.id):
             reused = prefix.shared(tuple(ids[0].tolist()))
             known = prefix.cropped(reused)
-        if not stop.is_set():
+        if not ranks.agreed(stop.is_set()):
+            if slot.spec.decode.compile != "none":
+                self._compile(slot, ids, prompt, stop, emit)
             self._warm_up(slot, ids, prompt, stop, emit, copy.deepcopy(known))
-        if stop.is_set():
+        if ranks.agreed(stop.is_set()):
             return Done("stopped")
         torch.manual_seed(prompt.settings.seed)
         tap = Tap(slot.card.codec, eos_ids(slot.card, prompt), settings.new_tokens, stop, emit, settings.stops)
         started = device.now_ns()
         emit(Started(started, ids.shape[1], reused))
-        cache, said = call_generate(slot, ids, prompt, prompt.settings.new_tokens, tap, known)
+        with compiling.CompileClock() as compiled:
+            cache, said = call_generate(slot, ids, prompt, prompt.settings.new_tokens, tap, known)
         device.now_ns()
+        if compiled.seconds:
+            emit(Compiled(compiled.seconds))
         emit(
             Memory(
                 counter=device.counter,
                 before_bytes=before,
                 peak_bytes=device.peak_bytes(),
                 reserved_bytes=device.peak_reserved_bytes(),
-                kv_bytes=bytes_of(cache),
+                kv_bytes=ranks.total(bytes_of(cache)),
                 kv_predicted_bytes=predicted_kv(slot, cache, cache_room(slot.spec, ids, prompt)),
             )
         )
@@ -184,6 +192,22 @@ class LocalEngine:
         if tap.rounds.drafts:
             emit(_drafts(tap.rounds.drafts, slot.card.codec))
         return Done(tap.reason(), tap.text.finish())
+
+    def _compile(self, slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit) -> None:
+        """A few untimed tokens in which torch compiles the step after the prompt, or finds it compiled.
+
+        Raises Stopped at a stop, Refusal when it takes too long or nothing is compiled.
+        """
+        def tick(seconds: float) -> None:
+            emit(Loading(f"torch.compile: {seconds:.0f} s, at most {compiling.LIMIT_S} s", seconds / compiling.LIMIT_S))
+
+        few = min(_COMPILING_TOKENS, prompt.settings.new_tokens)
+        tap = Tap(slot.card.codec, (), few, stop, lambda event: None)
+        with self._warming, compiling.interruptible(stop, tick), compiling.CompileClock() as compiled:
+            call_generate(slot, ids, prompt, few, tap)
+        if few > 1:
+            compiling.check_compiled(slot.module)
+        emit(Compiled(compiled.seconds))
 
     def _warm_up(
         self, slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit, known: Any
@@ -194,7 +218,9 @@ class LocalEngine:
         cooled the caches. One at a time even in race mode: first use may build shared state.
         """
         watch = attention.KernelWatch()
-        with self._warming, watch:
+        # torch compiles anew for a mode like the watch, so compiled slots go without it.
+        watched = watch if slot.spec.decode.compile == "none" else nullcontext()
+        with self._warming, watched:
             started = slot.card.device.now_ns()
             few = min(WARMUP_TOKENS, prompt.settings.new_tokens)
             call_generate(slot, ids, prompt, few, Tap(slot.card.codec, (), few, stop, lambda event: None), known)
@@ -260,6 +286,7 @@ def _outcome(work: Callable[[], Event], stopped: Event, failed: Callable[[str, s
     except Refusal as refusal:
         return failed(refusal.message, refusal.hint)
     except torch.OutOfMemoryError as error:
+        ranks.abandon()
         return failed(
             f"Out of memory on the device: {str(error).splitlines()[0]}",
             "Ask for fewer tokens, unload other models, or use a quantized slot.",
@@ -267,6 +294,7 @@ def _outcome(work: Callable[[], Event], stopped: Event, failed: Callable[[str, s
     except Exception as error:
         # As text: a handler that kept the traceback would keep its frames, and the model in them.
         log.error("slot %s failed\n%s", slot_id, traceback.format_exc())
+        ranks.abandon()
         return failed(f"{type(error).__name__}: {error}", "The log of the worker has the details.")
 
 
@@ -292,7 +320,7 @@ def _facts(slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, drafting: Weights
 def _ready_event(slot: ReadySlot, drafting: Weights | None, load_s: float, source: str) -> Ready:
     return Ready(
         load_s=load_s,
-        weights_bytes=slot.weights.bytes + (slot.weights.packs.bytes if slot.spec.decode.lean else 0),
+        weights_bytes=ranks.total(slot.weights.bytes) + (slot.weights.packs.bytes if slot.spec.decode.lean else 0),
         drafter_bytes=_drafter_bytes(slot, drafting),
         dtype=str(slot.card.dtype).removeprefix("torch."),
         device=slot.card.device.name,

@@ -18,6 +18,9 @@ from pathlib import Path
 import psutil
 import torch
 
+from ..config import ranks_of
+from . import ranks
+
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _STATUS = Path("/proc/self/status")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
@@ -72,10 +75,12 @@ class Device:
 
 
 def pick_device(wanted: str) -> Device:
-    """"auto" is the first CUDA device, else the CPU."""
+    """"auto" is the first CUDA device, else the CPU; of several devices the one that inputs go to."""
     if wanted == "auto":
         wanted = "cuda:0" if torch.cuda.is_available() else "cpu"
-    return Device(wanted)
+    if ranks_of(wanted) > 1:
+        wanted = f"cuda:{ranks.rank()}" if torch.cuda.device_count() >= ranks_of(wanted) else "cpu"
+    return Device(wanted.partition("+")[0])
 
 
 def release_memory(thorough: bool = False) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import History, Prompt, SlotSpec
+from ..config import History, ModelSpec, Prompt, SlotSpec, ranks_of
 from ..quantization import Quantization
 from .attention import held_to
 from .decoding import generate_options
@@ -36,12 +36,17 @@ def script(slot: SlotSpec, prompt: Prompt, facts: Facts) -> str:
     """The source text. It prints the new ids and their text."""
     decode, settings = slot.decode, prompt.settings
     imports = {"import torch", "from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig"}
-    model = _model("model", facts.folder, facts.dtype, facts.device, decode, slot.model.quantization, imports)
+    model = _model("model", facts.folder, facts.dtype, facts.device, decode, slot.model, imports)
     setup, arguments = _speculation(slot, prompt, facts, imports)
     if decode.lean:
         imports.add("from playground.engines.lean import Packs")
         setup.append("Packs().apply(model)")
     options = _options(slot, prompt, facts)
+    if decode.compile != "none":
+        imports.add("from transformers import CompileConfig")
+        options["compile_config"] = f'CompileConfig(mode="{decode.compile}")'
+        if facts.device == "cpu":
+            setup.append("config.compile_config._compile_all_devices = True  # Transformers compiles on GPUs only, unless asked")
     call = [f"    {name}={value}," for name, value in options.items()]
     if prompt.settings.stops and "tokenizer=" not in arguments:
         arguments += ", tokenizer=tokenizer"
@@ -66,7 +71,9 @@ def script(slot: SlotSpec, prompt: Prompt, facts: Facts) -> str:
         "print(new)",
         "print(tokenizer.decode(new, skip_special_tokens=True))",
     ]
-    return "\n".join([f"# {_one_line(slot.name)}", *_sorted(imports), "", *body]) + "\n"
+    started = ranks_of(slot.model.device)
+    how = [f"# Start it with: torchrun --nproc-per-node {started} SCRIPT"] if started > 1 else []
+    return "\n".join([f"# {_one_line(slot.name)}", *how, *_sorted(imports), "", *body]) + "\n"
 
 
 def _one_line(text: str) -> str:
@@ -81,14 +88,14 @@ def _sorted(imports: set[str]) -> list[str]:
 
 
 def _model(
-    name: str, folder: str, dtype: str, device: str, decode: Any, quantization: Quantization, imports: set[str]
+    name: str, folder: str, dtype: str, device: str, decode: Any, spec: ModelSpec, imports: set[str]
 ) -> list[str]:
+    quantization, where = spec.quantization, spec.device
     how = "sdpa" if held_to(decode.attention) else decode.attention
     options = [f"dtype=torch.{dtype}", f'attn_implementation="{how}"']
     if config := _quantization(quantization, dtype, device, imports):
         options.append(f"quantization_config={config}")
-    if device != "cpu":
-        options.append(f'device_map="{device}"')
+    options += _placement(where, device, imports)
     lines = [f"{name} = AutoModelForCausalLM.from_pretrained(", f"    {folder!r},", *(f"    {o}," for o in options), ").eval()"]
     if quantization.method == "torchao-int8-static":
         imports.add("from playground.engines.calibration import read_calibration, samples")
@@ -98,6 +105,17 @@ def _model(
             f'make_static_int8({name}, samples(tokenizer(text)["input_ids"]), lambda stage, fraction: None)',
         ]
     return lines
+
+
+def _placement(where: str, device: str, imports: set[str]) -> list[str]:
+    """What from_pretrained is told of devices; `device` is where inputs go."""
+    if (ranks := ranks_of(where)) > 1:
+        imports.add("from transformers.distributed.configuration_utils import DistributedConfig")
+        return [f"distributed_config=DistributedConfig(tp_size={ranks})"]
+    if "+" in where:
+        places = ", ".join('"cpu"' if part == "cpu" else part.partition(":")[2] or "0" for part in where.split("+"))
+        return ['device_map="auto"', f"max_memory={{place: torch.cuda.mem_get_info(0)[0] for place in ({places})}}"]
+    return [] if device == "cpu" else [f'device_map="{device}"']
 
 
 def _quantization(quantization: Quantization, dtype: str, device: str, imports: set[str]) -> str:
@@ -170,7 +188,7 @@ def _speculation(slot: SlotSpec, prompt: Prompt, facts: Facts, imports: set[str]
             return ["model.generation_config = GenerationConfig(", *indented, ")"], ""
         case "draft-model" | "universal":
             lines = _model(
-                "drafter", facts.drafter_folder, facts.drafter_dtype, facts.device, decode, decode.drafter.quantization, imports
+                "drafter", facts.drafter_folder, facts.drafter_dtype, facts.device, decode, decode.drafter, imports
             )
             lines += ["drafter.generation_config = GenerationConfig(", *indented, ")"]
             if decode.speculation == "draft-model":

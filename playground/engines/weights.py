@@ -23,10 +23,10 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from transformers.pytorch_utils import Conv1D
 
-from ..config import BUILTIN, Attention, ModelSpec, describe_model
+from ..config import BUILTIN, Attention, ModelSpec, describe_model, ranks_of, spans
 from ..quantization import QuantizationMethod
 from ..scheduler import Resident
-from . import gptq, quantize
+from . import gptq, placement, quantize, ranks
 from .attention import implementation
 from .calibration import read_calibration, samples
 from .draft_head import SHIPPED, DraftHead, load_head
@@ -217,7 +217,7 @@ class WeightStore:
                 folder = gptq.quantized_folder(card.source, spec, dtype, card.device.name, self._options, report)
             pristine, layers, notes = _load_pristine(spec, card, folder, report)
             for other in self._weights.values():
-                if other.card.device.name == card.device.name:
+                if other.card.device.name == card.device.name and not (spans(spec.device) or spans(other.spec.device)):
                     _adopt_equal_tensors(pristine, other.pristine)
         release_memory()
         before = [w.pristine for w in self._weights.values()]
@@ -249,7 +249,7 @@ class WeightStore:
             )
 
     def _room(self, device: Device) -> int:
-        room = device.free_bytes() - RESERVE_BYTES
+        room = ranks.least(device.free_bytes()) - RESERVE_BYTES
         limit = self._options.memory_limit_bytes
         if limit is not None:
             room = min(room, limit - bytes_of([w.pristine for w in self._weights.values()]))
@@ -270,6 +270,7 @@ def _unheard(_stage: str, _fraction: float | None) -> None:
 
 
 def _read_card(spec: ModelSpec, options: EngineOptions, report: Report) -> Card:
+    placement.check(spec.device)
     source = locate(spec.model, spec.revision, options, report)
     device = pick_device(spec.device)
     try:
@@ -317,7 +318,8 @@ def _eos_ids(folder: Path, tokenizer: Any) -> tuple[int, ...]:
 
 
 def _predicted_bytes(spec: ModelSpec, card: Card) -> int:
-    return int(card.source.stored_bytes * (1.0 if spec.quantization.is_none else quantize.METHODS[spec.quantization.method].loaded_share))
+    whole = card.source.stored_bytes // ranks_of(spec.device)
+    return int(whole * (1.0 if spec.quantization.is_none else quantize.METHODS[spec.quantization.method].loaded_share))
 
 
 def _method(spec: ModelSpec, card: Card) -> QuantizationMethod | None:
@@ -340,6 +342,7 @@ def _load_pristine(
     quantization, method = spec.quantization, _method(spec, card)
     bits = quantization.bits or quantize.stored_options(card.config).get("bits")
     notes = [card.stored and f"stored as {card.stored}", quantize.slow_here(method, bits, card.dtype, card.device)]
+    notes.append(placement.describe(spec.device))
     notes.append(gptq.describe_record(gptq.read_record(folder)))
     report("loading weights", None)
     config = None if quantization.method == "gptq" else copy.deepcopy(card.config)  # None: as the folder has it
@@ -347,6 +350,8 @@ def _load_pristine(
     if quantization.method == "torchao-int8-static":
         text = read_calibration(quantization.calibration).text
         quantize.make_static_int8(model, samples(card.codec.plain_ids(text)), report)
+    notes.append(placement.offloaded(model))
+    placement.trim(model)
     layers = quantize.check_quantized(model, method) if method else None
     model.eval()
     if method:
@@ -357,7 +362,7 @@ def _load_pristine(
 
 def _from_pretrained(spec: ModelSpec, card: Card, folder: Path, config: Any) -> Any:
     """Read a checkpoint, quantizing on the way where the method does that. `config` None: as the folder has it."""
-    options: dict[str, Any] = {"device_map": {"": card.device.name}} if card.device.is_cuda else {}
+    options = placement.options_for(spec.device, card.config, card.device)
     quantizing = quantize.config_for(spec.quantization, card.dtype, card.device)
     if quantizing is not None:  # given as None it would hide the checkpoint's own
         options["quantization_config"] = quantizing

@@ -35,8 +35,10 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 class WorkerEngine:
     """Runs slots in a worker process. Satisfies scheduler.Engine; thread-safe."""
 
-    def __init__(self, options: EngineOptions):
+    def __init__(self, options: EngineOptions, ranks: int = 1):
+        """With `ranks` the worker is a group of so many processes, of which the first one talks to us."""
         self._options = options
+        self._ranks = ranks
         self._worker: _Worker | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -122,7 +124,7 @@ class WorkerEngine:
             if self._closed:
                 raise Refusal("the app is closing")
             if self._worker is None or not self._worker.alive:
-                self._worker = _Worker(self._options)
+                self._worker = _Worker(self._options, self._ranks)
             return self._worker
 
 
@@ -147,14 +149,14 @@ class _Call:
 class _Worker:
     """One life of the worker process."""
 
-    def __init__(self, options: EngineOptions):
+    def __init__(self, options: EngineOptions, ranks: int):
         self.alive = True
         self.machine = ""
         self.resident: tuple[Resident, ...] = ()
         self._calls: dict[int, _Call] = {}
         self._numbers = 0
         self._lock = threading.Lock()
-        self.process, self._pipe = _spawn(options)
+        self.process, self._pipe = _spawn(options, ranks)
         threading.Thread(target=self._listen, daemon=True, name="worker-listener").start()
 
     def call(self, request: str, payload: Any) -> _Call:
@@ -230,20 +232,35 @@ def _cause(returncode: int | None) -> str:
     return name + (", often a sign that memory ran out" if name == "SIGKILL" else "")
 
 
-def _spawn(options: EngineOptions) -> tuple[subprocess.Popen, Connection]:
-    """Start the process and wait until it has connected; torch is imported after that."""
+def _spawn(options: EngineOptions, ranks: int) -> tuple[subprocess.Popen, Connection]:
+    """Start the process and wait until it has connected; torch is imported after that.
+
+    Several ranks are started by torchrun, and share the cores.
+    """
     secret = os.urandom(32)
     with Listener(authkey=secret) as listener:
         process = subprocess.Popen(
-            [sys.executable, "-m", "playground.engines.worker_main", _address(listener)],
+            [sys.executable, *_torchrun(ranks), "-m", "playground.engines.worker_main", _address(listener)],
             stdin=subprocess.PIPE,
             cwd=_ROOT,
+            env=_environment(ranks),
         )
         process.stdin.write(secret.hex().encode() + b"\n")
         process.stdin.close()
         pipe = _accept(listener, process)
     pipe.send(options)
     return process, pipe
+
+
+def _torchrun(ranks: int) -> list[str]:
+    return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks > 1 else []
+
+
+def _environment(ranks: int) -> dict[str, str]:
+    if ranks == 1:
+        return dict(os.environ)
+    threads = max(1, (os.cpu_count() or 1) // ranks)  # torchrun would leave one to each
+    return {"OMP_NUM_THREADS": str(threads), "TORCHELASTIC_ERROR_FILE": os.devnull, **os.environ}
 
 
 def _address(listener: Listener) -> str:

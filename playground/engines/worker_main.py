@@ -1,17 +1,21 @@
 """The worker process as seen from inside: connect, import torch, answer requests until told to end.
 
-Run as `python -m playground.engines.worker_main ADDRESS` with the key on standard input.
+Run as `python -m playground.engines.worker_main ADDRESS` with the key on standard input. Under torchrun rank 0 is the
+worker; the other ranks repeat what it runs, since a tensor-parallel model computes on all of them at once.
 """
 
 from __future__ import annotations
 
 import ast
+import ctypes
 import os
 import queue
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
@@ -22,6 +26,7 @@ from .quiet import quieten, set_up_logging
 from .refusal import Refusal
 
 BATCH_S = 0.2
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class _Outbox:
@@ -72,15 +77,10 @@ class _Desk:
     """
 
     def __init__(self, pipe: Connection, options: EngineOptions):
-        from .quantize import hide_broken_torchao  # torch is imported here, after the parent knows that we live
-
-        hide_broken_torchao()  # before Transformers' model code, which could not be imported beside it
-        from .local import LocalEngine
-
+        self._engine, self._ranks = _engine(options)  # torch is imported here, after the parent knows that we live
         self._pipe = pipe
         self._outbox = _Outbox(pipe)
         self._stops: dict[int, Stop] = {}
-        self._engine = LocalEngine(options)
         self._main_is_free = threading.Semaphore()
         self._carriers = {"run": self._engine.execute, "assess": self._engine.execute_assessment}
         self._for_main: queue.SimpleQueue[tuple[str, int, tuple]] = queue.SimpleQueue()
@@ -90,7 +90,12 @@ class _Desk:
         """Run models in this thread; a second one listens until the pipe closes and then ends the process."""
         threading.Thread(target=self._listen, daemon=True, name="listener").start()
         while True:
-            self._run(*self._for_main.get(), self._main_is_free.release)
+            request, number, payload = self._for_main.get()
+            self._ranks.shared((request, payload))
+            if request in self._carriers:
+                self._run(request, number, payload, self._main_is_free.release)
+            else:
+                self._answer(request, number, payload)
 
     def _listen(self) -> None:
         try:
@@ -102,7 +107,7 @@ class _Desk:
     def _take(self, request: str, number: int, payload: Any) -> None:
         if request in self._carriers:
             self._stops[number] = Stop()
-            if self._main_is_free.acquire(blocking=False):
+            if self._main_is_free.acquire(blocking=False) or not self._ranks.alone():
                 self._for_main.put((request, number, payload))
             else:
                 work = (request, number, payload)
@@ -111,6 +116,8 @@ class _Desk:
             stop = self._stops.get(number)
             if stop is not None:
                 stop.set()
+        elif request == "unload" and not self._ranks.alone():
+            self._for_main.put((request, number, payload))  # in step with the other ranks
         else:
             threading.Thread(target=self._answer, args=(request, number, payload), daemon=True).start()
 
@@ -154,10 +161,44 @@ class _Desk:
         self._outbox.put(number, answer, at_once=True)
 
 
+def _engine(options: EngineOptions | None) -> tuple[Any, Any]:
+    """This process's engine, and the ranks that it has met. Rank 0 brings the options."""
+    from .quantize import hide_broken_torchao
+
+    hide_broken_torchao()  # before Transformers' model code, which could not be imported beside it
+    from . import ranks
+    from .local import LocalEngine
+
+    ranks.meet()
+    return LocalEngine(ranks.shared(options)), ranks
+
+
+def _follow() -> None:
+    """A rank beside the first: do what that one does, until torchrun or a lost connection ends this process."""
+    engine, ranks = _engine(None)
+    while True:
+        try:
+            request, payload = ranks.shared()
+        except RuntimeError:  # rank 0 has gone
+            os._exit(0)
+        match request:
+            case "run":
+                engine.execute(*payload, Stop(), lambda event: None)
+            case "assess":
+                engine.execute_assessment(*payload, Stop(), lambda event: None)
+            case "unload":
+                with suppress(Refusal):
+                    engine.unload(payload)
+
+
 def main() -> None:
     """Connect to the web process and serve it until it goes away."""
     set_up_logging()
     quieten()
+    if "RANK" in os.environ and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # end with torchrun, which may be killed itself
+    if int(os.environ.get("RANK", "0")) > 0:
+        return _follow()
     key = bytes.fromhex(sys.stdin.readline())
     pipe = Client(ast.literal_eval(sys.argv[1]), authkey=key)
     _Desk(pipe, pipe.recv()).serve()

@@ -116,6 +116,8 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
         _row(words("kv"), megabytes(run.kv_bytes), words("kv_why", megabytes(run.kv_predicted_bytes))),
         _row(words("load"), seconds(run.load_s), words("load_why", seconds(run.warmup_s))),
     ]
+    if run.compile_s is not None:
+        rows.append(_row(words("compile"), seconds(run.compile_s), words("compile_why")))
     if column.slot.decode.keep_prefix and run.prompt_tokens:
         rows.append(_row(words("reused"), f"{run.reused_tokens:,} / {run.prompt_tokens:,}"))
     if run.kernels:
@@ -144,6 +146,8 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
             rows.insert(1, _row(words("gain"), _number(gain.value, "{:.2f}×"), why, main=True, slower=(gain.value or 1) < 1))
     rows += _quality(run, words)
     notes = list(run.notes)
+    if run.recompiled_s:
+        notes.append(words("recompiled", seconds(run.recompiled_s)))
     if column.slot.decode.speculation != "none":
         notes.append(words(f"pays.{column.slot.decode.speculation}"))
     source = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)

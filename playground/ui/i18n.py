@@ -101,6 +101,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "choice.exit_layer": ("exit layer", "종료 층"),
     "choice.keep_prefix": ("keep prefix", "이전 캐시 유지"),
     "choice.lean": ("lean", "린"),
+    "choice.compile": ("compile", "컴파일"),
     "choice.draft_head": ("draft head", "초안 헤드"),
     # status
     "phase.idle": ("Ready to run", "실행 대기"),
@@ -138,6 +139,15 @@ _WORDS: dict[str, tuple[str, str]] = {
     "kv": ("KV cache", "KV 캐시"),
     "load": ("Load", "불러오기"),
     "load_why": ("Waiting for the weights; warm-up {0}. Neither is in the other numbers.", "가중치를 기다린 시간; 준비 운동 {0}. 다른 수치에 들어가지 않습니다."),
+    "compile": ("Compile", "컴파일"),
+    "compile_why": (
+        "What torch.compile took before this run, 0 where it had compiled already; in no other number",
+        "이 실행 전에 torch.compile이 쓴 시간(이미 컴파일했으면 0). 다른 수치에 들어가지 않습니다",
+    ),
+    "recompiled": (
+        "torch compiled again during the run ({0}), which is inside its numbers: run it once more.",
+        "실행 중에 torch가 다시 컴파일했고({0}) 그 시간이 수치에 들어갔습니다. 한 번 더 실행하세요.",
+    ),
     "acceptance": ("Acceptance", "수락률"),
     "accepted_len_why": (
         "Mean accepted length: ids a round, the target's own included: 1 + accepted ÷ rounds",

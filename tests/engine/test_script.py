@@ -21,6 +21,7 @@ PLAIN = {
     "int4 cache": {"cache": "quanto-int4"},
     "prompt lookup": {"speculation": "prompt-lookup"},
     "static cache and prompt lookup": {"cache": "static", "speculation": "prompt-lookup"},
+    "compiled": {"cache": "static", "compile": "default"},
     "early exit": {"speculation": "early-exit", "exit_layer": 1},
 }
 WEIGHTS = {

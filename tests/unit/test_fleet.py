@@ -1,6 +1,6 @@
 """Slots go to their device's engine, and everything reaches all engines that were made."""
 
-from playground.config import ModelSpec, Prompt, SlotSpec, lane_of
+from playground.config import ModelSpec, Prompt, SlotSpec, worker_of
 from playground.engines.fleet import FleetEngine
 from playground.engines.scripted import ScriptedEngine, spoken
 from playground.scheduler import Resident, Stop
@@ -24,7 +24,8 @@ class Remembering(ScriptedEngine):
 def fleet():
     made = []
 
-    def make():
+    def make(ranks):
+        assert ranks == 1
         made.append(Remembering())
         return made[-1]
 
@@ -35,12 +36,12 @@ def slot(device):
     return SlotSpec(device, device, ModelSpec("m", device=device))
 
 
-def test_the_cpu_and_the_first_gpu_are_one_lane_and_every_other_gpu_its_own():
-    assert len({lane_of(d) for d in ("auto", "cpu", "cuda", "cuda:0")}) == 1
-    assert len({lane_of(d) for d in ("auto", "cuda:1", "cuda:2")}) == 3
+def test_the_cpu_and_the_first_gpu_share_a_worker_and_every_other_gpu_has_its_own():
+    assert len({worker_of(d) for d in ("auto", "cpu", "cuda", "cuda:0")}) == 1
+    assert len({worker_of(d) for d in ("auto", "cuda:1", "cuda:2")}) == 3
 
 
-def test_each_lane_has_an_engine_made_when_first_needed():
+def test_each_worker_has_an_engine_made_when_first_needed():
     engine, made = fleet()
     assert len(made) == 1
     for device in ("auto", "cuda:1", "cpu", "cuda:1", "cuda:2"):
@@ -57,3 +58,16 @@ def test_unloading_one_goes_to_its_engine_and_all_to_all_and_closing_too():
     assert [e.unloaded for e in made] == [[None], [ModelSpec("m", device="cuda:1"), None]]
     engine.close()
     assert all(e.closed for e in made)
+
+
+def test_a_tensor_parallel_slot_gets_an_engine_of_as_many_processes_and_spread_layers_the_first():
+    asked = []
+
+    def make(ranks):
+        asked.append(ranks)
+        return Remembering()
+
+    engine = FleetEngine(make)
+    for device in ("tensor:2", "cuda:0+cuda:1", "tensor:2", "tensor:4"):
+        list(engine.run(slot(device), Prompt("x"), Stop()))
+    assert asked == [1, 2, 4]
