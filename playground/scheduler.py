@@ -20,6 +20,7 @@ from .capabilities import Technique
 from .checkup import Checkup
 from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec, spans, worker_of
 from .events import ENDINGS, Done, Event, Failed, NoQuality, Queued, SlotEvent, Tokens
+from .forecast import Forecast
 from .metrics import measure, summary
 
 log = logging.getLogger(__name__)
@@ -116,6 +117,12 @@ class Engine(Protocol):
 
     def examine(self, model: ModelSpec) -> Checkup | None:
         """A model's cache: its size on this device and what would spoil it; None for a model that is not here.
+
+        Disturbs a run: ask through Scheduler.when_idle.
+        """
+
+    def forecast(self, slots: tuple[SlotSpec, ...], prompt: Prompt) -> tuple[Forecast, ...]:
+        """What each slot will need in its turn; slots whose models are not on this machine are left out.
 
         Disturbs a run: ask through Scheduler.when_idle.
         """

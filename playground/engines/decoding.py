@@ -40,8 +40,22 @@ class ReadySlot:
 
 
 def run_bytes(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt, card: Card) -> int:
-    """What a run is predicted to need beside weights: the KV cache at its longest."""
-    return caches.predicted_bytes(slot.decode, card.config, cache_room(slot, ids, prompt), card.dtype) or 0
+    """What a run is predicted to need beside weights: the KV cache at its longest, and working memory."""
+    kv = caches.predicted_bytes(slot.decode, card.config, cache_room(slot, ids, prompt), card.dtype) or 0
+    return kv + working_bytes(slot, card, ids.shape[1])
+
+
+def working_bytes(slot: SlotSpec, card: Card, prompt_tokens: int) -> int:
+    """Activations of the prompt's forward at their widest, roughly: the residual stream with a layer's projections or
+    its MLP, scores of one position in float32, and with eager or math attention one layer's scores of all positions.
+    """
+    text = card.config.get_text_config()
+    hidden = getattr(text, "hidden_size", 0)
+    wide = 6 * hidden + 3 * (getattr(text, "intermediate_size", None) or 4 * hidden)
+    needed = prompt_tokens * wide * card.dtype.itemsize + 2 * 4 * text.vocab_size
+    if slot.decode.attention in ("eager", "sdpa-math"):
+        needed += getattr(text, "num_attention_heads", 1) * prompt_tokens**2 * (4 + card.dtype.itemsize)
+    return needed
 
 
 def cache_room(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt) -> int:

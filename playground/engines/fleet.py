@@ -12,6 +12,7 @@ from ..capabilities import Technique
 from ..checkup import Checkup
 from ..config import FIRST_WORKER, ModelSpec, Prompt, SlotSpec, ranks_of, worker_of
 from ..events import Event
+from ..forecast import Forecast
 from ..scheduler import Engine, Resident, Stop
 
 
@@ -58,6 +59,15 @@ class FleetEngine:
 
     def examine(self, model: ModelSpec) -> Checkup | None:
         return self._of(model).examine(model)
+
+    def forecast(self, slots: tuple[SlotSpec, ...], prompt: Prompt) -> tuple[Forecast, ...]:
+        """Each worker is asked for its own slots; a device that several workers use is counted by each alone."""
+        workers: dict[str, list[SlotSpec]] = {}
+        for slot in slots:
+            workers.setdefault(worker_of(slot.model.device), []).append(slot)
+        found = [f for own in workers.values() for f in self._of(own[0].model).forecast(tuple(own), prompt)]
+        order = [slot.id for slot in slots]
+        return tuple(sorted(found, key=lambda f: order.index(f.slot_id)))
 
     def close(self) -> None:
         for engine in self._all():

@@ -34,8 +34,9 @@ from ..events import (
     Started,
     WarmedUp,
 )
+from ..forecast import Forecast
 from ..scheduler import Resident, Stop
-from . import attention, compiling, doctor, quality, quantize, ranks
+from . import attention, compiling, doctor, forecasting, quality, quantize, ranks
 from .admission import admit, check_same_ids
 from .calibration import quality_texts
 from .capabilities import capabilities
@@ -257,6 +258,10 @@ class LocalEngine:
         """What a model's cache costs here and what would spoil it; None for a model that is not here."""
         found = self._store.look(model)
         return doctor.examine(*found) if found else None
+
+    def forecast(self, slots: tuple[SlotSpec, ...], prompt: Prompt) -> tuple[Forecast, ...]:
+        """What each slot will need, in this order; slots whose models are not here are left out."""
+        return forecasting.forecast(self._store, slots, prompt)
 
     def close(self) -> None:
         """Free everything that is idle."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..capabilities import Technique
 from ..checkup import Checkup, Finding, KvShape
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import Assessing, Done, Event, Memory, NoQuality, Quality, Ready, Started, Tokens
+from ..forecast import Forecast
 from ..quantization import WHOLE_COLUMN
 from ..scheduler import Resident, Stop
 
@@ -85,6 +86,15 @@ class ScriptedEngine:
         shape = KvShape((None, None, 1024), 192, 2)
         findings = (Finding("use_cache", False, ("off (config.json)",)), Finding("kernel", True, ("flash", "bfloat16")))
         return Checkup("scripted", "cpu", shape, 8192, 2_000_000, findings)
+
+    def forecast(self, slots: tuple[SlotSpec, ...], prompt: Prompt) -> tuple[Forecast, ...]:
+        """The first slot evicts another, the second does not fit."""
+        fits = dict(device="cpu", dtype="bfloat16", weights_bytes=10**8, drafter_bytes=0, kv_bytes=10**6, working_bytes=10**6)
+        found = [Forecast(slot.id, free_bytes=10**9, **fits) for slot in slots]
+        found[0] = replace(found[0], evicts=("another model",), warnings=("float16 is slow here",))
+        if len(found) > 1:
+            found[1] = replace(found[1], free_bytes=10**6, problem="memory: too little.", remedy="Ask for fewer tokens.")
+        return tuple(found)
 
     def close(self) -> None:
         """Nothing to free."""

@@ -231,24 +231,35 @@ class WeightStore:
         """Evict the least recently used idle weights until new ones and a run should fit. Raises Refusal when they do not."""
         needed = weights_bytes + run_bytes
         for weights in list(self._weights.values()):
-            if self._room(card.device) >= needed:
+            if self.room(card.device) >= needed:
                 return
             if not weights.users and weights.spec != spec and weights.card.device.name == card.device.name:
                 log.info("evicting %s to make room", describe_model(weights.spec))
                 self._drop(weights)
                 del weights
                 release_memory(thorough=True)
-        room = self._room(card.device)
-        if room < needed and not self._options.load_anyway:
-            parts = [f"{weights_bytes / 1e6:,.0f} MB of weights"] if weights_bytes else []
-            parts += [f"{run_bytes / 1e6:,.0f} MB of KV cache"] if run_bytes else []
-            raise Refusal(
-                f"memory: {describe_model(spec)} needs about {' and '.join(parts)}; {max(0, room) / 1e6:,.0f} MB can be had "
-                f"on {card.device.name}, with everything idle unloaded.",
-                "Ask for fewer tokens, choose a smaller or a quantized model, or start with --load-anyway.",
-            )
+        room = self.room(card.device)
+        if room < needed and (refusal := self.too_little(spec, card.device, weights_bytes, run_bytes, room)):
+            raise refusal
 
-    def _room(self, device: Device) -> int:
+    def too_little(self, spec: ModelSpec, device: Device, weights_bytes: int, run_bytes: int, room: int) -> Refusal | None:
+        """The refusal of a slot for want of memory; None where the options say to load anyway."""
+        if self._options.load_anyway:
+            return None
+        parts = [f"{weights_bytes / 1e6:,.0f} MB of weights"] if weights_bytes else []
+        parts += [f"{run_bytes / 1e6:,.0f} MB of KV cache and working memory"] if run_bytes else []
+        return Refusal(
+            f"memory: {describe_model(spec)} needs about {' and '.join(parts)}; {max(0, room) / 1e6:,.0f} MB can be had "
+            f"on {device.name}, with everything idle unloaded.",
+            "Ask for fewer tokens, choose a smaller or a quantized model, or start with --load-anyway.",
+        )
+
+    def predicted_bytes(self, spec: ModelSpec) -> int:
+        """What loading a model that is on this machine would take."""
+        return _predicted_bytes(spec, self.card(spec, _unheard))
+
+    def room(self, device: Device) -> int:
+        """Bytes for weights and runs on a device, some kept back for everything else. Every rank must ask."""
         room = ranks.least(device.free_bytes()) - RESERVE_BYTES
         limit = self._options.memory_limit_bytes
         if limit is not None:

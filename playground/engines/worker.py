@@ -24,6 +24,7 @@ from ..capabilities import Technique
 from ..checkup import Checkup
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..events import ENDINGS, Event, Failed, Loading, NoQuality
+from ..forecast import Forecast
 from ..scheduler import Resident, Stop
 from .options import EngineOptions
 from .refusal import Refusal
@@ -95,6 +96,10 @@ class WorkerEngine:
     def examine(self, model: ModelSpec) -> Checkup | None:
         """A model's cache on the worker's device. Raises Refusal as `capabilities` does."""
         return _ask(self._ready_worker(), "examine", model)
+
+    def forecast(self, slots: tuple[SlotSpec, ...], prompt: Prompt) -> tuple[Forecast, ...]:
+        """What slots will need on the worker's device. Raises Refusal as `capabilities` does."""
+        return _ask(self._ready_worker(), "forecast", (slots, prompt))
 
     def resident(self) -> tuple[Resident, ...]:
         """What the worker said last; it tells after every change."""

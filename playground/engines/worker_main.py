@@ -116,7 +116,7 @@ class _Desk:
             stop = self._stops.get(number)
             if stop is not None:
                 stop.set()
-        elif request == "unload" and not self._ranks.alone():
+        elif request in ("unload", "forecast") and not self._ranks.alone():
             self._for_main.put((request, number, payload))  # in step with the other ranks
         else:
             threading.Thread(target=self._answer, args=(request, number, payload), daemon=True).start()
@@ -149,6 +149,8 @@ class _Desk:
                     answer = self._engine.capabilities()
                 case "group_sizes":
                     answer = self._engine.group_sizes(payload)
+                case "forecast":
+                    answer = self._engine.forecast(*payload)
                 case "examine":
                     answer = self._engine.examine(payload)
                 case _:
@@ -189,6 +191,8 @@ def _follow() -> None:
             case "unload":
                 with suppress(Refusal):
                     engine.unload(payload)
+            case "forecast":
+                engine.forecast(*payload)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from .drawing import draw_charts, draw_columns, draw_description, draw_heading, 
 from .gptq_form import group_choices, with_gptq
 from .i18n import Language, Words, pick_language
 from .kv_panel import checkup_html
-from .panels import capabilities_table, loaded_table, machine_line
+from .panels import capabilities_table, forecast_table, loaded_table, machine_line
 from .parts import Parts
 from .summary import summary_html
 
@@ -155,6 +155,16 @@ class Handlers:
             return draw_notice(str(error))
         return capabilities_table(found, Words(language))
 
+    def foresee(self, values: Updates) -> str:
+        """What each slot of the chosen comparison will need for this prompt, before anything is loaded."""
+        words = Words(values[self._parts.language])
+        try:
+            asked = self._asked_on_page(values)
+            found = self._scheduler.when_idle(lambda engine: engine.forecast(asked.comparison.slots, asked.prompt))
+        except (ConfigError, EngineError) as error:
+            return draw_notice(str(error))
+        return forecast_table(asked.comparison, found, words)
+
     def examine(self, values: Updates, request: gr.Request) -> str:
         """The reference slot's model, looked at: what its cache costs here and what would spoil it."""
         words = Words(values[self._parts.language])
@@ -192,14 +202,19 @@ class Handlers:
         parts = self._parts
         words = Words(values[parts.language])
         try:
-            settings = {name: values[control] for name, control in parts.settings.items()}
-            comparison = find_preset(self._presets, values[parts.preset])
-            asked = _asked(comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality])
-            asked = dataclasses.replace(asked, comparison=with_gptq(asked.comparison, parts.gptq, values))
+            asked = self._asked_on_page(values)
         except ConfigError as error:
             yield {parts.notice: draw_notice(str(error))}
             return
         yield from self._run(asked, words, request)
+
+    def _asked_on_page(self, values: Updates) -> _Asked:
+        """The comparison that the page's controls ask for. Raises ConfigError naming the field."""
+        parts = self._parts
+        settings = {name: values[control] for name, control in parts.settings.items()}
+        comparison = find_preset(self._presets, values[parts.preset])
+        asked = _asked(comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality])
+        return dataclasses.replace(asked, comparison=with_gptq(asked.comparison, parts.gptq, values))
 
     def press_follow_up(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
         """The next turn of the conversation: every slot goes on from its own answer."""

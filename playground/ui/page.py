@@ -43,6 +43,9 @@ def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
     parts.notice = gr.HTML(elem_id="notice")
     _results(parts, board)
     _models(parts)
+    with gr.Accordion(open=False, elem_id="fit") as parts.fit:
+        parts.forecast = gr.HTML(elem_id="forecast", min_height=60)
+    parts.say(parts.fit, label="fit")
     parts.kv = kv_panel.lay_out(parts.say)
     with gr.Accordion(open=False, elem_id="capabilities") as parts.capabilities:
         parts.techniques = gr.HTML(elem_id="techniques", min_height=60)
@@ -168,6 +171,7 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     parts.capabilities.expand(
         handlers.show_capabilities, parts.language, parts.techniques, **quick | {"show_progress": "full"}
     )
+    parts.fit.expand(handlers.foresee, asked, parts.forecast, **quick | {"show_progress": "full"})
     looked = {parts.preset, parts.language, parts.kv.batch, parts.kv.positions}
     parts.kv.accordion.expand(handlers.examine, looked, parts.kv.result, **quick | {"show_progress": "full"})
     gr.on(

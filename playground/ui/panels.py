@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from ..capabilities import Technique
-from ..config import describe_model
+from ..config import Comparison, describe_model
+from ..forecast import Forecast
 from ..scheduler import Resident
 from .columns import megabytes
 from .i18n import Words
@@ -30,6 +31,36 @@ def loaded_table(loaded: Sequence[Resident], words: Words) -> str:
             f"<td>{megabytes(item.bytes)} (+{megabytes(item.added_bytes)})</td><td>{item.modules}</td></tr>"
         )
     return f'<table class="facts"><tr>{head}</tr>{"".join(rows)}</table>'
+
+
+def forecast_table(comparison: Comparison, found: Sequence[Forecast] | None, words: Words) -> str:
+    """A row for each slot: what it needs beside what is free, what goes for it, and why it would be refused.
+
+    None: the machine is busy.
+    """
+    if found is None:
+        return f"<p>{escape(words('machine_busy'))}</p>"
+    known = {item.slot_id: item for item in found}
+    keys = ("slots", "weights", "drafter", "kv", "chart.working", "fit.needed", "fit.free", "fit.verdict")
+    head = "".join(f"<th>{escape(words(key))}</th>" for key in keys)
+    rows = []
+    for slot in comparison.slots:
+        item = known.get(slot.id)
+        cells = f'<td colspan="7">{escape(words("fit.not_here"))}</td>' if item is None else _forecast_cells(item, words)
+        fits = "" if item is None else f' data-fits="{str(not item.problem).lower()}"'
+        rows.append(f"<tr{fits}><td>{escape(slot.name)}</td>{cells}</tr>")
+    return f'<table class="facts figures"><tr>{head}</tr>{"".join(rows)}</table>'
+
+
+def _forecast_cells(item: Forecast, words: Words) -> str:
+    amounts = (item.weights_bytes, item.drafter_bytes, item.kv_bytes, item.working_bytes, item.needed_bytes)
+    verdict = [f"✗ {escape(item.problem)}<br><code>{escape(item.remedy)}</code>" if item.problem else f"✓ {escape(words('fit.fits'))}"]
+    if item.evicts:
+        verdict.append(escape(words("fit.evicts", ", ".join(item.evicts))))
+    verdict += [f"⚠ {escape(warning)}" for warning in item.warnings]
+    numbers = "".join(f"<td>{megabytes(amount)}</td>" for amount in amounts)
+    free = f"{megabytes(item.free_bytes)}<br>{escape(item.device)}, {escape(item.dtype)}"
+    return f"{numbers}<td>{free}</td><td>{'<br>'.join(verdict)}</td>"
 
 
 def capabilities_table(techniques: Sequence[Technique] | None, words: Words) -> str:

@@ -38,6 +38,8 @@ class Parts:
     kv: KvPanel = field(default_factory=KvPanel)
     capabilities: gr.Accordion = None
     techniques: gr.HTML = None
+    fit: gr.Accordion = None
+    forecast: gr.HTML = None
     models: gr.Accordion = None
     machine: gr.HTML = None
     loaded: gr.HTML = None

@@ -90,6 +90,7 @@ CSS = """
 .js-plotly-plot .gridlayer path { stroke: var(--border-color-primary) !important; }
 .js-plotly-plot .zerolinelayer path { stroke: var(--body-text-color-subdued) !important; }
 .js-plotly-plot .modebar { display: none; }
+.facts.figures td { font-variant-numeric: tabular-nums; }
 .facts { width: 100%; border-collapse: collapse; }
 .facts td, .facts th { vertical-align: top; text-align: left; padding: 4px 8px; border-bottom: 1px solid var(--border-color-primary); }
 """

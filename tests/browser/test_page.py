@@ -272,6 +272,16 @@ def test_what_the_machine_cannot_run_is_listed_with_the_reason_and_the_remedy(op
     assert "torchao-fp8" in refused and "needs a GPU" in refused and "Use torchao-int8." in refused
 
 
+def test_what_slots_will_need_is_said_before_anything_runs(open_page):
+    page = open_page(echo)
+    page.click("#fit button.label-wrap")
+    page.wait_for_selector("#forecast tr[data-fits]")
+    rows = page.locator("#forecast tr[data-fits]")
+    assert rows.count() == 5 and phases(page) == ["idle"] * 5
+    assert "unloads another model" in rows.nth(0).inner_text() and "float16 is slow here" in rows.nth(0).inner_text()
+    assert rows.nth(1).get_attribute("data-fits") == "false" and "Ask for fewer tokens." in rows.nth(1).inner_text()
+
+
 def test_a_follow_up_goes_on_from_every_columns_own_answer(open_page):
     page = open_page(lambda slot, prompt: spoken(f"{slot.id} {prompt.text} after {prompt.history(slot.id)}"))
     assert page.locator("#follow-up").is_disabled()

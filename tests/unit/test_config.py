@@ -120,3 +120,30 @@ def test_the_head_that_ships_stays_with_the_model_it_was_trained_for():
     (swapped,) = own.with_model("big").slots
     assert (swapped.decode, swapped.name) == (DecodeSpec(speculation="prompt-lookup"), "Prompt lookup")
     assert own.with_model("builtin") == own
+
+
+@pytest.mark.parametrize(("device", "word"), [("tensor:1", "tensor:2"), ("tensor:99", "tensor:16"), ("tensor", "tensor:2")])
+def test_a_number_of_ranks_that_cannot_be_is_refused(device, word):
+    with pytest.raises(ConfigError, match=word):
+        ModelSpec("m", device=device)
+
+
+@pytest.mark.parametrize("decode", [
+    {"cache": "dynamic"}, {"cache": "static", "lean": True}, {"cache": "static", "speculation": "prompt-lookup"},
+])  # fmt: skip
+def test_compile_goes_with_a_static_cache_alone(decode):
+    SlotSpec("s", "s", ModelSpec("m"), DecodeSpec(cache="static", compile="default"))
+    with pytest.raises(ConfigError, match="compile goes with"):
+        SlotSpec("s", "s", ModelSpec("m"), DecodeSpec(compile="default", **decode))
+    with pytest.raises(ConfigError, match="one device"):
+        SlotSpec("s", "s", ModelSpec("m", device="tensor:2"), DecodeSpec(cache="static", compile="default"))
+
+
+@pytest.mark.parametrize("device", ["tensor:2", "cuda:0+cuda:1"])
+def test_what_does_not_go_with_several_devices_is_refused(device):
+    SlotSpec("s", "s", ModelSpec("m", device=device), DecodeSpec(speculation="prompt-lookup"))
+    for decode in ({"lean": True}, {"cache": "static"}, {"speculation": "early-exit", "exit_layer": 1}):
+        with pytest.raises(ConfigError, match="several devices"):
+            SlotSpec("s", "s", ModelSpec("m", device=device), DecodeSpec(**decode))
+    with pytest.raises(ConfigError, match="unquantized"):
+        ModelSpec("m", device=device, quantization=Quantization("bnb-nf4"))

@@ -65,6 +65,13 @@ def test_fair_slots_of_one_device_take_turns_in_order():
     assert engine.ran == ["a", "b", "c"] and engine.most_running == 1
 
 
+def test_a_slot_over_several_devices_takes_turns_with_all_others():
+    engine = ScriptedEngine(lambda slot, prompt: spoken("ok"))
+    several = slots("b", device="cuda:1") + slots("c", device="tensor:2") + slots("d", device="cuda:0+cuda:1")
+    by_slot(submit(Scheduler(engine), comparison("a", extra=several)))
+    assert engine.most_running == 1 and engine.ran == ["a", "b", "c", "d"]
+
+
 def test_fair_slots_of_two_devices_run_at_once():
     meet = threading.Barrier(2, timeout=PATIENCE_S)
 
