@@ -9,10 +9,14 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from .breakdown import why_slower
+from .breakeven import BreakEven, Prospect, break_even, prospect
 from .config import Comparison, Mode, SlotSpec, differences
+from .divergence import Parting, parting
 from .events import ENDINGS, Done, Drafts, Event, Failed, Loading, Queued, Ready, Round, SlotEvent, Tokens
+from .ladder import Ladder, ladder
 from .metrics import Phase, RunMetrics, live_tok_per_s, measure, phase_of, text_of
-from .verdicts import REASONS, BreakEven, Speedup, break_even, speedup, speedups
+from .verdicts import REASONS, Speedup, speedup, speedups
 
 
 class Column:
@@ -60,6 +64,11 @@ class Column:
                     elif text:
                         runs.append((text, source))
         return runs
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The answer's ids."""
+        return tuple(i for event in self.events if isinstance(event, Tokens) for i in event.ids)
 
     @property
     def rounds(self) -> list[Round]:
@@ -132,7 +141,7 @@ class Board:
     def speedups(self) -> dict[str, Speedup]:
         """What may be said of each slot against the reference."""
         runs = {slot: column.run for slot, column in self.columns.items()}
-        return speedups(runs, self.comparison.reference, self.mode)
+        return speedups(runs, self.comparison.reference, self.mode, {slot.id: slot for slot in self.comparison.slots})
 
     def plain_slot(self, slot: SlotSpec) -> SlotSpec | None:
         """The slot that is this one without speculation; None where there is none, or this one has none."""
@@ -146,7 +155,7 @@ class Board:
         plain = self.plain_slot(slot)
         if plain is None or plain.id == self.comparison.reference:
             return None
-        return speedup(self.columns[slot.id].run, self.columns[plain.id].run, self.mode)
+        return speedup(self.columns[slot.id].run, self.columns[plain.id].run, self.mode, (slot, plain))
 
     def break_even(self, slot: SlotSpec) -> BreakEven | None:
         """What this slot's rounds cost and yield against the plain slot; None without one, or in a race."""
@@ -154,6 +163,37 @@ class Board:
         if plain is None or self.mode == "race":
             return None
         return break_even(self.columns[slot.id].run, self.columns[plain.id].run)
+
+    def prospect(self, slot: SlotSpec) -> Prospect | None:
+        """When this slot's speculation would pay; None without a plain slot beside it, or in a race."""
+        plain = self.plain_slot(slot)
+        if plain is None or self.mode == "race":
+            return None
+        return prospect(self.columns[slot.id].run, self.columns[plain.id].run)
+
+    def why_slower(self, slot: SlotSpec) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Reasons, from its own figures, why this slot lost to the reference; empty where no fair ratio says so."""
+        verdict = self.speedups().get(slot.id)
+        if verdict is None or verdict.value is None or verdict.value >= 1:
+            return ()
+        base = self.columns[self.comparison.reference]
+        return why_slower(slot, base.slot, self.columns[slot.id].run, base.run)
+
+    def ladder(self) -> Ladder | None:
+        """What each choice contributed; None in a race, or where no two fair slots differ in one choice."""
+        if self.mode == "race":
+            return None
+        return ladder(self.comparison, {slot: column.run for slot, column in self.columns.items()})
+
+    def parting(self, slot: SlotSpec) -> Parting | None:
+        """Where this slot's answer parts from the reference's; None while either runs, or where they are equal.
+
+        Measured log-probabilities come with the quality assessment.
+        """
+        ours, theirs = self.columns[slot.id], self.columns[self.comparison.reference]
+        if ours is theirs or not (ours.ended and theirs.ended) or ours.failure or theirs.failure:
+            return None
+        return ours.run.parting or parting(theirs.ids, ours.ids)
 
     def sharers(self, slot: SlotSpec) -> int:
         """How many slots of this comparison use the slot's weights, itself included."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .divergence import Parting
+
 FinishReason = Literal["length", "eos", "stop_string", "stopped"]
 
 
@@ -34,6 +36,8 @@ class Ready:
     """Weights are in place. Bytes count shared storage once and quantization state too.
 
     `load_s` is what this slot waited for them, near 0 where another had loaded them;
+    `read_bytes` of them are read for every new id, None where that depends on the id (mixtures of experts);
+    `copy_bytes_per_s` is the device's measured copy rate, bytes read and written together, None where unknown.
     `source` says where they came from; `drafter_bytes` is 0 for a drafter that is its target.
     `quantized_layers` counts the layers that really are, None without quantization; `notes`
     say what a user should know of these weights. `script` is the slot as Python source.
@@ -48,6 +52,8 @@ class Ready:
     quantized_layers: int | None = None
     notes: tuple[str, ...] = ()
     script: str = ""
+    read_bytes: int | None = None
+    copy_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,12 +79,14 @@ class WarmedUp:
 class Started:
     """t0: inputs on the device, device synchronised, generation is about to begin.
 
-    `reused_tokens` of the prompt are in the KV cache already, from an earlier turn.
+    `reused_tokens` of the prompt are in the KV cache already, from an earlier turn. Equal `prompt_key` means equal
+    ids; 0 is unknown.
     """
 
     t_ns: int
     prompt_tokens: int
     reused_tokens: int = 0
+    prompt_key: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,21 @@ class Round:
     accepted: int
     draft_s: float | None = None
     verify_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Where a run's time went, as far as it can be told apart here; None where it cannot.
+
+    `prefill_s` is the target's first forward, `forward_s` all its later ones, `text_s` turning ids into text and
+    passing them on. `other_cores` of the `cores` were kept busy by other processes meanwhile.
+    """
+
+    prefill_s: float | None
+    forward_s: float | None
+    text_s: float
+    other_cores: float | None
+    cores: int
 
 
 @dataclass(frozen=True)
@@ -169,7 +192,7 @@ class Quality:
 
     `kl_nats` is the mean KL divergence of the next-token distributions from the reference's and
     `top1` the share of equal most likely ids, both over the `positions` ids of the reference's
-    own answer. `perplexity` is over the texts that ship, `perplexity_by_text` over each alone.
+    own answer. `parting` is where the two answers part, None where they are equal. `perplexity` is over the texts that ship, `perplexity_by_text` over each alone.
     """
 
     kl_nats: float
@@ -177,6 +200,7 @@ class Quality:
     positions: int
     perplexity: float
     perplexity_by_text: tuple[tuple[str, float], ...]
+    parting: Parting | None = None
 
 
 @dataclass(frozen=True)
@@ -188,7 +212,7 @@ class NoQuality:
 
 
 Event = (
-    Queued | Loading | Ready | Compiled | WarmedUp | Started | Tokens | Round | Memory | Drafts | Done | Failed | Assessing | Quality | NoQuality
+    Queued | Loading | Ready | Compiled | WarmedUp | Started | Tokens | Round | Spent | Memory | Drafts | Done | Failed | Assessing | Quality | NoQuality
 )
 
 ENDINGS = (Done, Failed, Quality, NoQuality)  # the last event of a run or of an assessment

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+from .divergence import Parting
 from .events import (
     Assessing,
     Compiled,
@@ -24,6 +25,7 @@ from .events import (
     Queued,
     Ready,
     Round,
+    Spent,
     Started,
     Tokens,
     WarmedUp,
@@ -44,6 +46,7 @@ class RunMetrics:
     recompiled_s: float | None = None
     prompt_tokens: int | None = None
     reused_tokens: int | None = None
+    prompt_key: int | None = None
     new_tokens: int = 0
     visible_tokens: int = 0
     groups: int = 0
@@ -52,6 +55,17 @@ class RunMetrics:
     tpot_s: float | None = None
     e2e_tok_per_s: float | None = None
     prefill_tok_per_s: float | None = None
+    total_s: float | None = None
+    prefill_s: float | None = None
+    forward_s: float | None = None
+    text_s: float | None = None
+    draft_total_s: float | None = None
+    steps_per_s: float | None = None
+    read_bytes: int | None = None
+    copy_bytes_per_s: float | None = None
+    bandwidth_utilization: float | None = None
+    other_cores: float | None = None
+    cores: int | None = None
     itl_s: tuple[float, ...] | None = None
     timeline: tuple[tuple[float, int], ...] = ()
     rounds: int = 0
@@ -86,6 +100,7 @@ class RunMetrics:
     perplexity_by_text: tuple[tuple[str, float], ...] = ()
     quality_positions: int | None = None
     no_quality: str | None = None
+    parting: Parting | None = None
     finish: str | None = None
 
 
@@ -97,8 +112,22 @@ def measure(events: Iterable[Event]) -> RunMetrics:
     `working_bytes` is that share without the KV cache, at least 0.
     """
     events = tuple(events)
-    parts = (_loading, _timing, _speculation, _memory, _quality)
-    return RunMetrics(**{name: value for part in parts for name, value in part(events).items()})
+    parts = (_loading, _timing, _speculation, _spent, _memory, _quality)
+    numbers = {name: value for part in parts for name, value in part(events).items()}
+    return RunMetrics(**numbers, bandwidth_utilization=_bandwidth(numbers))
+
+
+def _bandwidth(numbers: dict) -> float | None:
+    """Bytes that the target's steps after the first one read, over time, as a share of the device's copy rate.
+
+    The cache counts with its mean size over the run. A drafter's own reading is left out.
+    """
+    read, rate, limit = (numbers.get(name) for name in ("read_bytes", "steps_per_s", "copy_bytes_per_s"))
+    if not (read and rate and limit):
+        return None
+    prompt, new = numbers["prompt_tokens"], numbers["new_tokens"]
+    kv = (numbers.get("kv_bytes") or 0) * (prompt + new / 2) / (prompt + new)
+    return (read + kv) * rate / limit
 
 
 def _loading(events: tuple[Event, ...]) -> dict:
@@ -116,6 +145,8 @@ def _loading(events: tuple[Event, ...]) -> dict:
                     "source": event.source,
                     "quantized_layers": event.quantized_layers,
                     "notes": event.notes,
+                    "read_bytes": event.read_bytes,
+                    "copy_bytes_per_s": event.copy_bytes_per_s,
                 }
             case WarmedUp():
                 numbers |= {
@@ -140,7 +171,9 @@ def _timing(events: tuple[Event, ...]) -> dict:
     groups = [e for e in events if isinstance(e, Tokens) and e.ids]
     if start is None:
         return {}
-    numbers: dict = {"prompt_tokens": start.prompt_tokens, "reused_tokens": start.reused_tokens}
+    numbers: dict = {
+        "prompt_tokens": start.prompt_tokens, "reused_tokens": start.reused_tokens, "prompt_key": start.prompt_key or None,
+    }
     if not groups:
         return numbers
     total = sum(len(g.ids) for g in groups)
@@ -157,6 +190,8 @@ def _timing(events: tuple[Event, ...]) -> dict:
         "tpot_s": 1 / rate if rate else None,
         "e2e_tok_per_s": _per_s(total, last.t_ns - start.t_ns),
         "prefill_tok_per_s": _per_s(start.prompt_tokens - start.reused_tokens, first.t_ns - start.t_ns),
+        "total_s": (last.t_ns - start.t_ns) / 1e9,
+        "steps_per_s": _per_s(len(groups) - 1, last.t_ns - first.t_ns),
         "itl_s": gaps or None,
         "timeline": tuple(zip(((g.t_ns - start.t_ns) / 1e9 for g in groups), accumulate(len(g.ids) for g in groups))),
     }
@@ -185,6 +220,7 @@ def _speculation(events: tuple[Event, ...]) -> dict:
         "acceptance_by_position": by_position or None,
         "accepted_by_round": tuple(r.accepted for r in rounds),
         "tokens_per_step": sum(len(e.ids) for e in events if isinstance(e, Tokens)) / len(rounds),
+        "draft_total_s": _total([r.draft_s for r in rounds if r.draft_s is not None]),
         "draft_s": _mean([r.draft_s for r in rounds if r.draft_s is not None and r.drafted]),
         "verify_s": _mean([r.verify_s for r in rounds if r.verify_s is not None]),
     }
@@ -192,6 +228,15 @@ def _speculation(events: tuple[Event, ...]) -> dict:
 
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def _total(values: list[float]) -> float | None:
+    return sum(values) if values else None
+
+
+def _spent(events: tuple[Event, ...]) -> dict:
+    spent = next((e for e in events if isinstance(e, Spent)), None)
+    return vars(spent) if spent is not None else {}
 
 
 def _memory(events: tuple[Event, ...]) -> dict:
@@ -222,6 +267,7 @@ def _quality(events: tuple[Event, ...]) -> dict:
                 "perplexity": found.perplexity,
                 "perplexity_by_text": found.perplexity_by_text,
                 "quality_positions": found.positions,
+                "parting": found.parting,
             }
         case NoQuality(message, hint):
             return {"no_quality": f"{message} {hint}".strip()}

@@ -90,9 +90,9 @@ class Engine(Protocol):
         """The events of one run, ending in exactly one Done or Failed. Thread-safe."""
 
     def assess(
-        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, own: tuple[int, ...] = ()
     ) -> Iterator[Event]:
-        """Quality of a slot against the reference, over the ids of the reference's answer.
+        """Quality of a slot against the reference, over the ids of the reference's answer; `own` are the slot's own ids.
 
         Ends in exactly one Quality or NoQuality. Thread-safe.
         """
@@ -298,14 +298,15 @@ class Scheduler:
     def _assess(self, job: Job, runs: dict[str, list[Event]]) -> None:
         """Quality of every slot that answered, one after another: nothing here is timed."""
         reference = next(slot for slot in job.comparison.slots if slot.id == job.comparison.reference)
-        answer = tuple(i for event in runs[reference.id] if isinstance(event, Tokens) for i in event.ids)
+        answers = {slot: tuple(i for e in events if isinstance(e, Tokens) for i in e.ids) for slot, events in runs.items()}
+        answer = answers[reference.id]
         for slot in job.comparison.slots:
             if isinstance(runs[slot.id][-1], Failed):
                 continue
             if not answer:
                 job._emit(slot, NoQuality("The reference slot has no answer to compare with."))
                 continue
-            assess = partial(self.engine.assess, slot, reference, job.prompt, answer, job._stop)
+            assess = partial(self.engine.assess, slot, reference, job.prompt, answer, job._stop, answers[slot.id])
             stopped = NoQuality("Stopped before quality was measured.")
             for event in _guarded(assess, f"quality of slot {slot.id}", job._stop, stopped, NoQuality):
                 job._emit(slot, event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -125,6 +126,50 @@ def generate_options(
     }
 
 
+class Forwards:
+    """Inside the block, times the forwards of a module on a CPU. A GPU works on after a forward has returned.
+
+    `passed_over` says when to leave forwards out: those of a drafter that is the module itself.
+    """
+
+    def __init__(self, slot: ReadySlot, passed_over: Callable[[], bool]):
+        self._module = slot.module
+        self._passed_over = passed_over
+        self._times_ns: list[int] = []
+        # A wrapped forward would be compiled anew, and only there would its time be told.
+        self._on = not slot.card.device.is_cuda and slot.spec.decode.compile == "none"
+
+    def __enter__(self) -> Forwards:
+        if self._on:
+            self._own = vars(self._module).get("forward")
+            forward = self._module.forward
+
+            @functools.wraps(forward)
+            def timed(*args: Any, **kwargs: Any) -> Any:
+                began = time.perf_counter_ns()
+                output = forward(*args, **kwargs)
+                if not self._passed_over():
+                    self._times_ns.append(time.perf_counter_ns() - began)
+                return output
+
+            self._module.forward = timed
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._on and self._own is not None:
+            self._module.forward = self._own
+        elif self._on:
+            del self._module.forward
+
+    @property
+    def seconds(self) -> tuple[float | None, float | None]:
+        """The first forward and all later ones."""
+        if not self._times_ns:
+            return None, None
+        first, *later = self._times_ns
+        return first / 1e9, sum(later) / 1e9
+
+
 class _Stopper(StoppingCriteria):
     """Ends generation at the first step after a stop, or at a stop string."""
 
@@ -154,6 +199,7 @@ class Tap(BaseStreamer):
         self._prompt_seen = False
         self._last_id: int | None = None
         self._missing = new_tokens
+        self.spent_ns = 0  # from hearing of ids to having passed them on, all steps together
 
     def put(self, value: torch.Tensor) -> None:
         """Ids of one step, already on the CPU; the first call brings the prompt and is skipped."""
@@ -167,13 +213,15 @@ class Tap(BaseStreamer):
         self._last_id = ids[-1]
         self._missing -= len(ids)
         settled = self.rounds.settle(ids, arrived, cut=self._strings.found)
-        if settled is None:
-            self._emit(Tokens(arrived, ids, self.text.feed(ids), self._codec.visible(ids)))
-            return
-        self._emit(settled)
-        drafted = self.text.feed(ids[: settled.accepted]) if settled.accepted else ""
-        text = drafted + self.text.feed(ids[settled.accepted :])
+        drafted = ""
+        if settled is not None:
+            self._emit(settled)
+            drafted = self.text.feed(ids[: settled.accepted]) if settled.accepted else ""
+            text = drafted + self.text.feed(ids[settled.accepted :])
+        else:
+            text = self.text.feed(ids)
         self._emit(Tokens(arrived, ids, text, self._codec.visible(ids), len(drafted)))
+        self.spent_ns += time.perf_counter_ns() - arrived
 
     def end(self) -> None:
         """Nothing to flush: the run's Done carries what is left of the text."""

@@ -34,10 +34,10 @@ class FleetEngine:
         return self._of(slot.model).run(slot, prompt, stop)
 
     def assess(
-        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, own: tuple[int, ...] = ()
     ) -> Iterator[Event]:
         """Quality of a slot, on its own device, where the reference's weights are then loaded too."""
-        return self._of(slot.model).assess(slot, reference, prompt, answer, stop)
+        return self._of(slot.model).assess(slot, reference, prompt, answer, stop, own)
 
     def unload(self, model: ModelSpec | None) -> None:
         """Free one spec's weights on its device, or all everywhere."""

@@ -8,8 +8,10 @@ import queue
 import threading
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import torch
 from ..capabilities import Technique
 from ..checkup import Checkup
 from ..config import ModelSpec, Prompt, SlotSpec
+from ..divergence import parting
 from ..events import (
     ENDINGS,
     Assessing,
@@ -31,6 +34,7 @@ from ..events import (
     NoQuality,
     Quality,
     Ready,
+    Spent,
     Started,
     WarmedUp,
 )
@@ -40,9 +44,9 @@ from . import attention, compiling, doctor, forecasting, quality, quantize, rank
 from .admission import admit, check_same_ids
 from .calibration import quality_texts
 from .capabilities import capabilities
-from .decoding import Emit, ReadySlot, Tap, cache_room, call_generate, eos_ids, predicted_kv, run_bytes
+from .decoding import Emit, Forwards, ReadySlot, Tap, cache_room, call_generate, eos_ids, predicted_kv, run_bytes
 from .draft_head import fingerprint
-from .memory import bytes_of, pick_device, release_memory
+from .memory import Device, HostLoad, bytes_of, pick_device, release_memory
 from .options import EngineOptions
 from .prefix import kept as prefix_of
 from .refusal import Refusal, Stopped
@@ -64,27 +68,30 @@ class LocalEngine:
         compiling.keep_on_disk(options.cache_folder)
         self._store = WeightStore(options)
         self._warming = threading.Lock()
+        self._copy_rates: dict[str, float | None] = {}
 
     def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
         """The run's events; the model decodes in a thread of its own."""
         return _in_thread(lambda emit: self.execute(slot, prompt, stop, emit))
 
     def assess(
-        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, own: tuple[int, ...] = ()
     ) -> Iterator[Event]:
         """The assessment's events; the models run in a thread of their own."""
-        return _in_thread(lambda emit: self.execute_assessment(slot, reference, prompt, answer, stop, emit))
+        return _in_thread(lambda emit: self.execute_assessment(slot, reference, prompt, answer, own, stop, emit))
 
     def execute(self, slot: SlotSpec, prompt: Prompt, stop: Stop, emit: Emit) -> None:
         """Run a slot in this thread. Emits exactly one Done or Failed, last, and never raises."""
         emit(_outcome(lambda: self._attempt(slot, prompt, stop, emit), Done("stopped"), Failed, slot.id))
 
     def execute_assessment(
-        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, emit: Emit
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], own: tuple[int, ...],
+        stop: Stop, emit: Emit,
     ) -> None:
         """Measure quality in this thread. Emits exactly one Quality or NoQuality, last, and never raises."""
         stopped = NoQuality("Stopped while quality was being measured.")
-        emit(_outcome(lambda: self._assess(slot, reference, prompt, answer, stop, emit), stopped, NoQuality, slot.id))
+        work = partial(self._assess, slot, reference, prompt, answer, own, stop, emit)
+        emit(_outcome(work, stopped, NoQuality, slot.id))
 
     def _attempt(self, slot: SlotSpec, prompt: Prompt, stop: Stop, emit: Emit) -> Done:
         def report(stage: str, fraction: float | None) -> None:
@@ -114,14 +121,16 @@ class LocalEngine:
                 weights.draft_head(head_folder, head_name) if head_folder else None,
             )
             facts = _facts(ready, ids, prompt, drafting, head_folder)
-            emit(_ready_event(ready, drafting, time.perf_counter() - asked, script(slot, prompt, facts)))
+            load_s, source = time.perf_counter() - asked, script(slot, prompt, facts)
+            emit(_ready_event(ready, drafting, load_s, source, self._copy_rate(card.device)))
             return self._generate(ready, ids, prompt, stop, emit)
 
     def _assess(
-        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, emit: Emit
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], own: tuple[int, ...],
+        stop: Stop, emit: Emit,
     ) -> Quality:
         def report(_stage: str, _fraction: float | None) -> None:
-            if stop.is_set():
+            if stop.is_set() and ranks.alone():
                 raise Stopped
             emit(Assessing())
 
@@ -140,7 +149,7 @@ class LocalEngine:
 
         def tick() -> None:
             nonlocal done
-            if stop.is_set():
+            if ranks.agreed(stop.is_set()):
                 raise Stopped
             emit(Assessing(done / steps))
             done += 1
@@ -150,7 +159,10 @@ class LocalEngine:
             baseline = theirs.module(reference, reference.decode.attention, reference.decode.lean)
             kl_nats, top1 = quality.divergence(module, baseline, ids, start, tick)
             overall, by_text = quality.perplexities(module, texts, tick)
-        return Quality(kl_nats, top1, len(answer), overall, tuple(by_text.items()))
+            parted = parting(answer, own) if own else None
+            if parted is not None:
+                parted = quality.weigh(parted, module, baseline, ids[:, : start + parted.index], card.codec)
+        return Quality(kl_nats, top1, len(answer), overall, tuple(by_text.items()), parted)
 
     def _generate(self, slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, stop: Stop, emit: Emit) -> Done:
         device = slot.card.device
@@ -172,12 +184,14 @@ class LocalEngine:
         torch.manual_seed(prompt.settings.seed)
         tap = Tap(slot.card.codec, eos_ids(slot.card, prompt), settings.new_tokens, stop, emit, settings.stops)
         started = device.now_ns()
-        emit(Started(started, ids.shape[1], reused))
-        with compiling.CompileClock() as compiled:
+        emit(Started(started, ids.shape[1], reused, zlib.crc32(ids.cpu().numpy().tobytes()) or 1))
+        load = HostLoad()
+        with compiling.CompileClock() as compiled, Forwards(slot, lambda: tap.rounds.drafting) as forwards:
             cache, said = call_generate(slot, ids, prompt, prompt.settings.new_tokens, tap, known)
         device.now_ns()
         if compiled.seconds:
             emit(Compiled(compiled.seconds))
+        emit(Spent(*forwards.seconds, tap.spent_ns / 1e9, load.other_cores(), load.cores))
         emit(
             Memory(
                 counter=device.counter,
@@ -229,6 +243,13 @@ class LocalEngine:
         alone = slot.spec.decode.speculation in ("none", "prompt-lookup")  # else a drafter's calls are among them
         words = watch.words(slot.card.config.get_text_config().num_hidden_layers) if alone else ""
         emit(WarmedUp((ended - started) / 1e9, words, attention.enabled_kernels() if words else ""))
+
+    def _copy_rate(self, device: Device) -> float | None:
+        """The device's copy rate, measured once."""
+        if device.name not in self._copy_rates:
+            with self._warming:
+                self._copy_rates[device.name] = device.copy_bytes_per_s()
+        return self._copy_rates[device.name]
 
     def unload(self, model: ModelSpec | None) -> None:
         """Free weights and the modules built on them. Raises Refusal while they are in use."""
@@ -322,7 +343,9 @@ def _facts(slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, drafting: Weights
     )
 
 
-def _ready_event(slot: ReadySlot, drafting: Weights | None, load_s: float, source: str) -> Ready:
+def _ready_event(
+    slot: ReadySlot, drafting: Weights | None, load_s: float, source: str, copy_bytes_per_s: float | None
+) -> Ready:
     return Ready(
         load_s=load_s,
         weights_bytes=ranks.total(slot.weights.bytes) + (slot.weights.packs.bytes if slot.spec.decode.lean else 0),
@@ -333,7 +356,19 @@ def _ready_event(slot: ReadySlot, drafting: Weights | None, load_s: float, sourc
         quantized_layers=slot.weights.quantized_layers,
         notes=slot.weights.notes + _head_notes(slot),
         script=source,
+        read_bytes=ranks.total(_read_bytes(slot)),
+        copy_bytes_per_s=copy_bytes_per_s,
     )
+
+
+def _read_bytes(slot: ReadySlot) -> int | None:
+    """Weights that every new id reads: all but an input embedding of its own; None for a mixture of experts."""
+    text = slot.card.config.get_text_config()
+    if getattr(text, "num_experts", None) or getattr(text, "num_local_experts", None):
+        return None
+    table, head = slot.weights.pristine.get_input_embeddings(), slot.weights.pristine.get_output_embeddings()
+    tied = head is None or bytes_of([table, head]) < bytes_of([table]) + bytes_of([head])
+    return slot.weights.bytes - (0 if tied else bytes_of([table]))
 
 
 def _drafter_bytes(slot: ReadySlot, drafting: Weights | None) -> int | None:

@@ -23,6 +23,7 @@ from . import ranks
 
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _STATUS = Path("/proc/self/status")
+_COPIED_BYTES, _COPIES = 256 << 20, 5  # more than a CPU keeps in its caches
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
@@ -67,11 +68,44 @@ class Device:
     def peak_reserved_bytes(self) -> int | None:
         return torch.cuda.max_memory_reserved(self.torch) if self.is_cuda else None
 
+    def copy_bytes_per_s(self) -> float | None:
+        """The best rate of a few large copies, bytes read and written together; None where there is no room for one."""
+        if self.free_bytes() < 4 * _COPIED_BYTES:
+            return None
+        source = torch.ones(_COPIED_BYTES, dtype=torch.uint8, device=self.torch)
+        target = torch.empty_like(source)
+        times = []
+        for _ in range(_COPIES):
+            began = self.now_ns()
+            target.copy_(source)
+            times.append(self.now_ns() - began)
+        return 2 * _COPIED_BYTES / (min(times) / 1e9)
+
     def free_bytes(self) -> int:
         """What could still be allocated here, container limits included."""
         if self.is_cuda:
             return torch.cuda.mem_get_info(self.torch)[0]
         return min(psutil.virtual_memory().available, _cgroup_free())
+
+
+class HostLoad:
+    """What other processes take of the CPUs while this one works."""
+
+    def __init__(self) -> None:
+        self.cores = psutil.cpu_count() or 1
+        self._began = self._read()
+
+    def other_cores(self) -> float | None:
+        """Cores that others kept busy since this was made; None when no time has passed that the system counts."""
+        (now, busy, own), (began, busy_before, own_before) = self._read(), self._began
+        return max(0.0, (busy - busy_before) - (own - own_before)) / (now - began) if now > began else None
+
+    @staticmethod
+    def _read() -> tuple[float, float, float]:
+        times, own = psutil.cpu_times(), psutil.Process().cpu_times()
+        # guest time is inside user time on Linux; steal is other people's machines.
+        busy = times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "irq", 0.0) + getattr(times, "softirq", 0.0)
+        return time.monotonic(), busy, own.user + own.system
 
 
 def pick_device(wanted: str) -> Device:

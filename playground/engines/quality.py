@@ -7,13 +7,16 @@ that however long the answer, only a chunk of them exists; together that is one 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
+from ..divergence import Parting
 from .refusal import Refusal
+from .text import Codec
 
 CHUNK_TOKENS = 64
 
@@ -51,6 +54,27 @@ def divergence(module: Any, reference: Any, ids: torch.Tensor, start: int, tick:
     if not math.isfinite(total):
         raise Refusal("quality: a model's logits are not finite numbers.", "Another dtype or quantization may help.")
     return total / positions, agreeing / positions
+
+
+@torch.no_grad()
+def weigh(parted: Parting, module: Any, reference: Any, ids: torch.Tensor, codec: Codec) -> Parting:
+    """A parting with both candidates' texts and log-probabilities, under the reference and under the slot.
+
+    `ids`, of shape (1, length), are the prompt and what both answers share. Where one answer had ended there is
+    nothing to weigh.
+    """
+    candidates = (parted.reference_id, parted.slot_id)
+    texts = ["" if i is None else codec.decode((i,)) for i in candidates]
+    parted = dataclasses.replace(parted, reference_text=texts[0], slot_text=texts[1])
+    if None in candidates:
+        return parted
+    found = []
+    for model in (reference, module):
+        scores = model(input_ids=ids, use_cache=False, logits_to_keep=1).logits[0, -1]
+        found.append(tuple(scores.float().log_softmax(-1)[list(candidates)].tolist()))
+        if model is reference:
+            spacing = torch.finfo(reference.dtype).eps * scores.abs().max().item()
+    return dataclasses.replace(parted, reference_logprobs=found[0], slot_logprobs=found[1], resolution=spacing)
 
 
 def perplexities(module: Any, texts: Mapping[str, torch.Tensor], tick: Tick) -> tuple[float, dict[str, float]]:

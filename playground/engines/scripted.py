@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ..capabilities import Technique
 from ..checkup import Checkup, Finding, KvShape
 from ..config import ModelSpec, Prompt, SlotSpec
-from ..events import Assessing, Done, Event, Memory, NoQuality, Quality, Ready, Started, Tokens
+from ..events import Assessing, Done, Event, Memory, NoQuality, Quality, Ready, Started, Tokens, WarmedUp
 from ..forecast import Forecast
 from ..quantization import WHOLE_COLUMN
 from ..scheduler import Resident, Stop
@@ -59,7 +59,7 @@ class ScriptedEngine:
                 self.running -= 1
 
     def assess(
-        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, own: tuple[int, ...] = ()
     ) -> Iterator[Event]:
         """The assessment's events; a stop turns the next step into NoQuality."""
         return _played(self._assessment(slot, reference, answer), stop, NoQuality("stopped"))
@@ -128,4 +128,4 @@ def spoken(text: str, ttft_s: float = 0.1, gap_s: float = 0.05, prompt_tokens: i
     ]
     ready = Ready(0.5, 1_000_000, None, "float32", "cpu", "scripted")
     memory = Memory("scripted", 2_000_000, 2_500_000, None, 100_000)
-    return [ready, Started(t0, prompt_tokens), *tokens, memory, Done("length")]
+    return [ready, WarmedUp(0.1), Started(t0, prompt_tokens), *tokens, memory, Done("length")]

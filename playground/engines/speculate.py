@@ -94,6 +94,7 @@ class RoundCounter:
         self._eos_ids = eos_ids
         self._draft: tuple[int, ...] | None = None
         self._began_ns = self._drafted_ns = 0
+        self.drafting = False
 
     @contextmanager
     def watching(self, module: Any, make: Callable[..., Any] | None = None) -> Iterator[None]:
@@ -114,7 +115,11 @@ class RoundCounter:
 
         def observed(input_ids: Any, **kwargs: Any) -> Any:
             self._began_ns = time.perf_counter_ns()
-            candidates, logits = draft(input_ids, **kwargs)
+            self.drafting = True
+            try:
+                candidates, logits = draft(input_ids, **kwargs)
+            finally:
+                self.drafting = False
             self._draft = tuple(candidates[0, input_ids.shape[1] :].tolist())  # waits for the device
             self._drafted_ns = time.perf_counter_ns()
             return candidates, logits

@@ -54,10 +54,10 @@ class WorkerEngine:
         yield from self._converse("run", (slot, prompt), stop, Failed)
 
     def assess(
-        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop
+        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, own: tuple[int, ...] = ()
     ) -> Iterator[Event]:
         """The assessment's events. A worker that cannot start or dies ends it in NoQuality."""
-        for event in self._converse("assess", (slot, reference, prompt, answer), stop, NoQuality):
+        for event in self._converse("assess", (slot, reference, prompt, answer, own), stop, NoQuality):
             yield NoQuality(event.message, event.hint) if isinstance(event, Failed) else event
 
     def _converse(self, request: str, payload: Any, stop: Stop, failed: Callable[[str, str], Event]) -> Iterator[Event]:

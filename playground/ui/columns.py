@@ -9,6 +9,7 @@ from ..charts import slot_colour
 from ..metrics import RunMetrics
 from ..verdicts import Speedup
 from .i18n import Words
+from .verdict_html import differences_html, parting_row, why_slower_html
 
 DASH = "–"
 
@@ -23,6 +24,7 @@ def column_html(board: Board, column: Column, words: Words, speedup: Speedup | N
         _answer(column, words),
         _failure(column),
         _numbers(board, column, words, speedup),
+        differences_html(board, column, words),
         _script(column, words),
     ]
     return (
@@ -144,13 +146,19 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
             if gain.reason and column.ended:
                 why = words(f"why.{gain.reason}", *gain.details)
             rows.insert(1, _row(words("gain"), _number(gain.value, "{:.2f}×"), why, main=True, slower=(gain.value or 1) < 1))
+    if run.bandwidth_utilization is not None and column.ended:
+        why = words("bandwidth_why", f"{run.copy_bytes_per_s / 1e9:.0f}")
+        rows.append(_row(words("bandwidth"), f"{run.bandwidth_utilization:.0%}", why))
+    if parted := parting_row(board, column, words):
+        rows.append(_row(*parted))
     rows += _quality(run, words)
     notes = list(run.notes)
     if run.recompiled_s:
         notes.append(words("recompiled", seconds(run.recompiled_s)))
     if column.slot.decode.speculation != "none":
         notes.append(words(f"pays.{column.slot.decode.speculation}"))
-    source = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    source = why_slower_html(board, column, words) if column.ended else ""
+    source += "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
     if run.source:
         where = f"{words('source')} {run.source} · {run.dtype} · {run.device}"
         source += f'<p class="source" title="{escape(where)}">{escape(where)}</p>'

@@ -24,8 +24,13 @@ def draw_columns(board: Board, words: Words, only: set[str] | None = None) -> di
 
 def draw_charts(board: Board, words: Words) -> dict[str, Any]:
     """Each chart by name."""
+    climbed = board.ladder()
+    rungs = {rung.slot.id: (place, rung) for place, rung in enumerate(climbed.rungs)} if climbed else {}
     rows = [
-        Row(slot.name, board.columns[slot.id].run, board.sharers(slot), board.counts_weights(slot))
+        Row(
+            slot.name, board.columns[slot.id].run, board.sharers(slot), board.counts_weights(slot),
+            rungs.get(slot.id), board.prospect(slot),
+        )
         for slot in board.comparison.slots
     ]
     return {name: draw(rows, words, board.mode == "race") for name, draw in CHARTS.items()}

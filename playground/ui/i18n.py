@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from ..verdicts import REASONS
+from .verdict_words import VERDICT_WORDS
 
 Language = Literal["en", "ko"]
 
@@ -344,17 +344,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "- **퍼플렉서티**: 함께 제공되는 짧은 글 세 편(영어·한국어·코드)의 평균 음의 로그 가능도의 exp.\n"
         "- 줄표(–)는 잴 수 없다는 뜻이며 0이 아닙니다.",
     ),
-    # verdict reasons, Korean beside verdicts.REASONS
-    **{
-        f"why.{key}": (REASONS[key], korean)
-        for key, korean in {
-            "contended": "경주 모드: 한 장치를 나눠 쓰므로 비율을 내지 않습니다",
-            "unfinished": "끝까지 가지 않은 실행이 있습니다",
-            "no_rate": "속도를 내기에는 토큰이 너무 적습니다",
-            "unequal_work": "작업량이 다름: 여기는 새 토큰 {0}개, 기준은 {1}개; '종료 토큰 무시'를 켜면 길이가 같아집니다",
-            "unequal_prompt": "작업량이 다름: 여기는 프롬프트 토큰 {0}개, 기준은 {1}개",
-        }.items()
-    },
+    **VERDICT_WORDS,
 }
 
 

@@ -38,7 +38,7 @@ CSS = """
   background: var(--background-fill-secondary); color: var(--body-text-color); font-variant-numeric: tabular-nums; }
 #summary .summary span { font-size: 0.85rem; color: var(--quiet); }
 #summary .summary b { font-size: 1.1rem; color: var(--body-text-color); overflow-wrap: anywhere; }
-#charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
+#charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; align-items: start; }
 @media (max-width: 800px) { #charts { grid-template-columns: minmax(0, 1fr); } }
 #charts.stale { opacity: 0.25; }
 #charts > #chart-timeline { grid-column: 1 / -1; }
@@ -65,7 +65,12 @@ CSS = """
 .slot .answer { display: flex; flex-direction: column-reverse; flex: none; box-sizing: border-box; height: 15rem; overflow-y: auto; padding: 8px;
   border-radius: 4px; background: var(--background-fill-secondary); }
 .slot .answer .text { margin-bottom: auto !important; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.92rem; line-height: 1.45; }
-.slot .script summary { cursor: pointer; font-size: 0.85rem; color: var(--quiet); }
+.slot .differences summary, .slot .script summary { cursor: pointer; font-size: 0.85rem; color: var(--quiet); }
+.slot .differences .text { max-height: 15rem; margin: 6px 0 0; padding: 8px; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.85rem;
+  line-height: 1.4; border-radius: 4px; background: var(--background-fill-secondary); color: var(--body-text-color); }
+.slot .differences ins { text-decoration: underline 2px #009e73; background: color-mix(in srgb, #009e73 20%, transparent); color: inherit; }
+.slot .differences del { text-decoration: line-through 2px #d55e00; background: color-mix(in srgb, #d55e00 18%, transparent); color: inherit; }
+.slot .note b { font-weight: 650; color: var(--body-text-color); }
 .slot .script pre { max-height: 22rem; margin: 6px 0 0; padding: 8px; overflow: auto; font-size: 0.75rem; line-height: 1.4; white-space: pre; border-radius: 4px;
   background: var(--background-fill-secondary); color: var(--body-text-color); }
 .slot .drafted { background: color-mix(in srgb, #56b4e9 28%, transparent); text-decoration: underline dotted; text-underline-offset: 3px; border-radius: 2px; }

@@ -122,3 +122,25 @@ def test_logits_that_are_no_numbers_are_no_quality(engine, tiny):
 
 def test_a_loss_beyond_any_float_is_still_a_number():
     assert math.isfinite(quality._exp(1e6)) and quality._exp(1.0) == math.e
+
+
+def test_where_two_answers_part_is_weighed_under_both_models(engine, tiny, other):
+    """Their log-probabilities are those of a plain forward over the prompt and what both share."""
+    reference, one = slot(tiny, name="r"), slot(other)
+    answer, own = ids_of(run(engine, reference)), ids_of(run(engine, one))
+    (found,) = [e for e in engine.assess(one, reference, ask(), tuple(answer), Stop(), tuple(own)) if isinstance(e, Quality)]
+    part = found.parting
+    assert answer[: part.index] == own[: part.index] and (part.reference_id, part.slot_id) == (answer[part.index], own[part.index])
+    with engine._store.use(tiny, lambda *_: None) as weights:
+        ids = engine._store.card(tiny, lambda *_: None).codec.encode(ask(), ())
+        ids = torch.cat([ids, torch.tensor([answer[: part.index]], dtype=ids.dtype)], dim=1)
+        scores = weights.module("test", "sdpa")(input_ids=ids).logits[0, -1].log_softmax(-1)
+    assert part.reference_logprobs == pytest.approx([scores[part.reference_id].item(), scores[part.slot_id].item()], abs=1e-4)
+    assert part.margin >= -part.resolution, "greedy: the reference took what it held most likely"
+    assert part.slot_logprobs[1] >= part.slot_logprobs[0] - part.resolution and part.is_tie is False
+
+
+def test_equal_answers_part_nowhere(engine, tiny):
+    answer = tuple(ids_of(run(engine, slot(tiny))))
+    (found,) = [e for e in engine.assess(slot(tiny), slot(tiny, name="r"), ask(), answer, Stop(), answer) if isinstance(e, Quality)]
+    assert found.parting is None

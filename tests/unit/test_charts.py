@@ -4,8 +4,11 @@ import dataclasses
 
 import pytest
 
+from playground.breakeven import Prospect
 from playground.charts import CHARTS, Row, acceptance, decode, memory, slot_colour, timeline, ttft
+from playground.config import ModelSpec, SlotSpec
 from playground.engines.scripted import spoken
+from playground.ladder import Rung
 from playground.metrics import RunMetrics, measure
 from playground.ui.i18n import Words
 
@@ -122,3 +125,49 @@ def test_rounds_are_a_line_a_speculating_slot():
     (line,) = figure.data
     assert (tuple(line.x), tuple(line.y), line.line.color) == ((1, 2, 3), (2, 0, 4), slot_colour(1))
     assert "drafted" in CHARTS["rounds"]([Row("a", FULL)], WORDS).layout.annotations[0].text
+
+
+def test_the_ladder_is_a_waterfall_in_order_with_the_total_against_the_promise():
+    slots = [SlotSpec(name, name, ModelSpec("m")) for name in ("base", "<b>", "slow")]
+    rungs = [
+        Rung(slots[0], None, "", "", 4.0, 4.0), Rung(slots[1], "cache", "none", "dynamic", 4.0, 10.0),
+        Rung(slots[2], "attention", "sdpa", "eager", 10.0, 8.0),
+    ]  # fmt: skip
+    rows = [Row("slow", FULL, rung=(2, rungs[2])), Row("base", FULL, rung=(0, rungs[0])), Row("<b>", FULL, rung=(1, rungs[1]))]
+    figure = CHARTS["ladder"](rows, WORDS)
+    assert [(b.base[0], b.y[0]) for b in bars(figure)] == [(0, 4.0), (4.0, 6.0), (8.0, 2.0)]
+    assert [b.text[0] for b in bars(figure)] == ["4.0", "2.50×", "0.80×"]
+    assert [b.marker.pattern.shape for b in bars(figure)] == ["", "", "x"], "a fall is marked, not by colour alone"
+    assert [b.marker.color for b in bars(figure)] == [slot_colour(1), slot_colour(2), slot_colour(0)]
+    assert "2.00×" in figure.layout.title.text and figure.layout.shapes[0].y0 == 8.0, "twice the start"
+
+
+def test_time_is_stacked_by_part_and_adds_up():
+    run = dataclasses.replace(FULL, total_s=10.0, prefill_s=1.0, forward_s=7.0, text_s=0.5)
+    found = {b.name: b.x for b in bars(CHARTS["time"]([Row("a", run), Row("b", EMPTY)], WORDS))}
+    assert {name: x[0] for name, x in found.items()} == {"prefill": 1.0, "decode": 7.0, "text": 0.5, "host": 1.5}
+    assert all(x[1] is None for x in found.values())
+
+
+def test_gaps_are_a_box_a_slot_in_milliseconds():
+    figure = CHARTS["gaps"]([Row("a", EMPTY), Row("b", dataclasses.replace(FULL, itl_s=(0.01, 0.02, 0.5)))], WORDS)
+    (box,) = [t for t in figure.data if t.type == "box"]
+    assert list(box.x) == [10.0, 20.0, 500.0] and box.marker.color == slot_colour(1)
+
+
+def test_break_even_shows_the_curve_and_where_the_run_stands_on_it():
+    curve = Prospect(k=4, draft_s=0.01, verify_s=0.05, step_s=0.04, chance=0.5)
+    line, dot = CHARTS["breakeven"]([Row("a", FULL, prospect=curve)], WORDS).data
+    assert line.y[0] == pytest.approx(curve.speedup(4, 0)) and line.y[-1] == pytest.approx(curve.speedup(4, 1))
+    assert (dot.x[0], dot.y[0]) == (0.5, pytest.approx(curve.speedup(4, 0.5))) and "50%" in dot.hovertext[0]
+    never = Prospect(k=1, draft_s=1.0, verify_s=0.05, step_s=0.04, chance=0.5)
+    assert "never" in CHARTS["breakeven"]([Row("a", FULL, prospect=never)], WORDS).data[1].hovertext[0]
+
+
+def test_of_several_runs_the_spread_and_the_noise_are_drawn():
+    rows = [Row("a", FULL, spread={"decode_tok_per_s": 1.5}, noise={"decode_tok_per_s": 0.1}), Row("b", FULL, spread={"decode_tok_per_s": 0.5})]
+    figure = decode(rows, WORDS)
+    assert list(bars(figure)[0].error_x.array) == [1.5, 0.5] and bars(figure)[0].error_x.visible
+    (band,) = figure.layout.shapes
+    assert (band.x0, band.x1) == (pytest.approx(18.0), pytest.approx(22.0)) and "10.0%" in figure.layout.title.text
+    assert not bars(decode([Row("a", FULL)], WORDS))[0].error_x.visible

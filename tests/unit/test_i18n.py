@@ -21,7 +21,7 @@ def blanks(text):
 
 @pytest.mark.parametrize("key", keys())
 def test_both_languages_have_the_same_blanks(key):
-    filled = [f"<{i}>" for i in range(4)]
+    filled = [f"<{i}>" for i in range(6)]
     english, korean = Words("en")(key, *filled), Words("ko")(key, *filled)
     assert english and korean
     assert sorted(re.findall(r"<\d>", english)) == sorted(re.findall(r"<\d>", korean))

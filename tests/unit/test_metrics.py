@@ -6,6 +6,7 @@ import pytest
 
 from playground.events import (
     Assessing,
+    Compiled,
     Done,
     Failed,
     Memory,
@@ -171,3 +172,14 @@ def test_rounds_have_times_and_a_history():
 def test_rounds_without_times_leave_them_out():
     run = measure([Started(0, 4), Round(4, 2), tokens(1, n=3), Done("length")])
     assert run.draft_s is None and run.verify_s is None
+
+
+def test_compiling_is_set_up_before_the_start_and_a_fault_after_it():
+    ready = Ready(1.0, 10, None, "float32", "cpu", "here")
+    before = [ready, Compiled(40.0), Compiled(2.0), WarmedUp(0.5), Started(0, 4), tokens(1), tokens(2)]
+    run = measure([*before, Done("length")])
+    assert (run.compile_s, run.recompiled_s, run.ttft_s) == (42.0, None, 1.0)
+    again = measure([*before, Compiled(3.0), Done("length")])
+    assert (again.compile_s, again.recompiled_s) == (42.0, 3.0)
+    assert measure([ready, Started(0, 4)]).compile_s is None
+    assert phase_of([ready, Compiled(1.0)]) == "warming" and phase_of(before + [Compiled(1.0)]) == "answering"

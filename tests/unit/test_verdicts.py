@@ -1,14 +1,25 @@
 """A speed-up is given only where it holds."""
 
+import dataclasses
+
 import pytest
 
-from playground.events import Done, Round, Started, Tokens
-from playground.metrics import RunMetrics, measure
-from playground.verdicts import REASONS, break_even, speedup, speedups
+from playground.config import DecodeSpec, ModelSpec, SlotSpec
+from playground.metrics import RunMetrics
+from playground.quantization import Quantization
+from playground.verdicts import REASONS, speedup, speedups, unfairness
 
 
-def run(rate=10.0, tokens=50, prompt=8, finish="length"):
-    return RunMetrics(decode_tok_per_s=rate, new_tokens=tokens, prompt_tokens=prompt, finish=finish)
+def run(rate=10.0, tokens=50, prompt=8, finish="length", **others):
+    known = {"warmup_s": 0.1, "prompt_key": 5, "other_cores": 0.1, "cores": 4, "dtype": "bfloat16"} | others
+    return RunMetrics(decode_tok_per_s=rate, new_tokens=tokens, prompt_tokens=prompt, finish=finish, **known)
+
+
+NONE = Quantization()
+
+
+def slot(model="m", dtype="auto", quantization=NONE, **decode):
+    return SlotSpec("s", "s", ModelSpec(model, dtype=dtype, quantization=quantization), DecodeSpec(**decode))
 
 
 def verdict(other, base=None, mode="fair"):
@@ -33,6 +44,10 @@ def test_a_slow_down_is_shown_as_such():
         (run(tokens=49), "fair", "unequal_work"),
         (run(prompt=9), "fair", "unequal_prompt"),
         (run(rate=None), "fair", "no_rate"),
+        (run(prompt_key=6), "fair", "other_prompt"),
+        (run(warmup_s=None), "fair", "cold"),
+        (run(recompiled_s=0.5), "fair", "recompiled"),
+        (run(other_cores=1.1), "fair", "busy"),
     ],
 )
 def test_no_ratio_without_equal_finished_uncontended_work(other, mode, reason):
@@ -45,13 +60,31 @@ def test_the_reference_has_no_speedup_over_itself():
     assert "base" not in speedups({"base": run()}, "base", "fair")
 
 
-def test_a_round_costs_plain_steps_and_yields_ids_and_their_ratio_is_the_speedup():
-    """Plain: an id every 40 ms. Speculative: rounds of 60 ms that give 3, 1 and 2 ids after the first."""
-    plain = measure([Started(0, 4), *(Tokens(10**9 + i * 40_000_000, (1,), "", 1) for i in range(7)), Done("length")])
-    groups = [(1, 1.0), (3, 1.06), (1, 1.12), (2, 1.18)]
-    events = [e for n, t in groups for e in (Round(4, n - 1), Tokens(round(t * 1e9), (1,) * n, "", n))]
-    run = measure([Started(0, 4), *events, Done("length")])
-    even = break_even(run, plain)
-    assert even.cost == pytest.approx(1.5) and even.yielded == pytest.approx(2.0)
-    assert even.yielded / even.cost == pytest.approx(speedup(run, plain, "fair").value)
-    assert break_even(plain, plain) is None and break_even(run, RunMetrics()) is None
+def test_the_reference_is_held_to_the_same():
+    for base in (run(warmup_s=None), run(other_cores=3.0), run(finish="stopped"), run(recompiled_s=1.0)):
+        assert verdict(run(), base=base).value is None
+
+
+@pytest.mark.parametrize("free", [{"other_cores": 1.0}, {"other_cores": None}, {"prompt_key": None}, {"compile_s": 40.0}])
+def test_what_is_unknown_or_within_bounds_withholds_nothing(free):
+    assert verdict(run(**free)).value == 1.0
+
+
+def test_another_model_or_revision_is_no_speedup():
+    other = speedup(run(), run(), "fair", (slot("small"), slot("large")))
+    assert other.value is None and other.reason == "other_model" and other.details == ("small", "large")
+    revised = dataclasses.replace(slot(), model=ModelSpec("m", revision="v2"))
+    assert unfairness(run(), run(), "fair", (revised, slot())).reason == "other_model"
+
+
+def test_dtype_may_be_the_choice_under_test_but_not_one_among_others():
+    half, base = run(dtype="float32"), run(dtype="bfloat16")
+    assert speedup(half, base, "fair", (slot(dtype="float32"), slot())).value == 1.0
+    mixed = speedup(half, base, "fair", (slot(dtype="float32", attention="eager"), slot()))
+    assert mixed.reason == "other_dtype" and mixed.details == ("float32", "bfloat16")
+    assert speedup(run(), run(), "fair", (slot(quantization=Quantization("bnb-nf4")), slot())).value == 1.0
+
+
+def test_every_reason_fills_in_with_its_details():
+    for reason, text in REASONS.items():
+        assert text.count("{") <= 2 and text.format("x", "y"), reason

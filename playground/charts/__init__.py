@@ -1,0 +1,32 @@
+"""RunMetrics -> Plotly figures. Colours of text and grid come from the page's style sheet.
+
+A number that is missing is a dash with the reason on hover, never a bar of height 0.
+To add a chart: a function in one of the modules, its name in CHARTS; the page lays out whatever is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import plotly.graph_objects as go
+
+from .frame import Row, slot_colour
+from .overview import decode, memory, quality, timeline, ttft
+from .speculation import acceptance, breakeven, rounds
+from .steps import gaps, ladder, time
+
+CHARTS: dict[str, Callable[..., go.Figure]] = {
+    "timeline": timeline,
+    "ttft": ttft,
+    "decode": decode,
+    "memory": memory,
+    "ladder": ladder,
+    "time": time,
+    "gaps": gaps,
+    "acceptance": acceptance,
+    "rounds": rounds,
+    "breakeven": breakeven,
+    "quality": quality,
+}
+
+__all__ = ("CHARTS", "Row", "acceptance", "decode", "memory", "slot_colour", "timeline", "ttft")
