@@ -14,7 +14,7 @@ CHARTS = ("ttft", "decode", "memory", "acceptance")
 
 
 def texts(page):
-    return page.eval_on_selector_all(".slot .text", "all => all.map(e => e.textContent)")
+    return page.eval_on_selector_all(".slot .answer .text", "all => all.map(e => e.textContent)")
 
 
 def phases(page):
@@ -150,7 +150,7 @@ def test_text_is_readable_in_both_modes(open_page, dark):
     wait_until_ended(page)
     page.wait_for_selector("#chart-decode .gtitle")
     assert page.evaluate("document.body.classList.contains('dark') || document.documentElement.classList.contains('dark')") == dark
-    for selector in (".slot h3", ".slot .difference", ".slot .text", ".slot .numbers dt", ".slot .numbers dd",
+    for selector in (".slot h3", ".slot .difference", ".slot .answer .text", ".slot .numbers dt", ".slot .numbers dd",
                      ".slot .failure", "#chart-decode .gtitle", "#chart-decode .ytick text", "#heading p"):
         assert contrast(page, selector) >= 4.5, selector
 
@@ -314,9 +314,9 @@ def test_accepted_drafts_are_marked_tell_their_round_and_can_be_unmarked(open_pa
     def drafting(slot, prompt):
         if slot.decode.speculation == "none":
             return echo(slot, prompt)
-        ready, started, *_, memory, done = echo(slot, prompt)
+        ready, warmed, started, *_, memory, done = echo(slot, prompt)
         return [
-            ready, started, Round(3, 2, 0.1, 0.2), Tokens(2 * 10**9, (1, 2, 3), "<b>ab", 3, 4),
+            ready, warmed, started, Round(3, 2, 0.1, 0.2), Tokens(2 * 10**9, (1, 2, 3), "<b>ab", 3, 4),
             Round(2, 0, 0.1, 0.2), Tokens(3 * 10**9, (4,), "c", 1), memory, Drafts(("<b>a", ""), ("xy", "z")), done,
         ]
 
