@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import signal
 import sys
 from pathlib import Path
 
 from .checks import ConfigError
-from .config import checked_prompt, checked_settings
+from .config import MOST_REPEATS, checked_prompt, checked_settings
+from .engine import Stop
 from .engines.fleet import FleetEngine
 from .engines.options import EngineOptions, default_cache_folder
 from .engines.worker import WorkerEngine
 from .presets import find_preset, load_presets
 from .protocol import Step, benchmark
 from .report import against, report
-from .runcard import SCHEMA, RunCard, load, save, this_machine
-from .scheduler import Stop
+from .runcard import card_of, load, now, save, this_machine
 
 DEFAULT_PROMPT = "Why is the sky blue? Explain it to a ten-year-old."
-MOST_REPEATS = 100
 
 
 def main() -> None:
@@ -72,14 +70,14 @@ def _bench(flags: argparse.Namespace) -> int:
     stop = Stop()
     signal.signal(signal.SIGINT, lambda *_: stop.set())
     engine = FleetEngine(lambda ranks: WorkerEngine(EngineOptions(flags.cache, offline=flags.offline), ranks))
-    made, before = datetime.datetime.now().astimezone().isoformat(timespec="seconds"), this_machine("")
+    made, before = now(), this_machine("")
     try:
         outcome = benchmark(engine, comparison, prompt, flags.repeat, stop, _say)
         machine = dataclasses.replace(before, device=engine.machine())
     finally:
         engine.close()
     print("\r\033[K", end="", file=sys.stderr)
-    card = RunCard(SCHEMA, made, machine, outcome)
+    card = card_of(outcome, machine, made)
     if flags.json:
         save(card, flags.json)
     if flags.markdown or not flags.json:

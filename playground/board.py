@@ -13,9 +13,10 @@ from .breakdown import why_slower
 from .breakeven import BreakEven, Prospect, break_even, prospect
 from .config import Comparison, Mode, SlotSpec, differences
 from .divergence import Parting, parting
-from .events import ENDINGS, Done, Drafts, Event, Failed, Loading, Queued, Ready, Round, SlotEvent, Tokens
+from .events import ENDINGS, Done, Drafts, Event, Failed, Loading, Queued, Ready, Repetition, Round, SlotEvent, Tokens
 from .ladder import Ladder, ladder
 from .metrics import Phase, RunMetrics, live_tok_per_s, measure, phase_of, text_of
+from .protocol import Outcome, Series
 from .verdicts import REASONS, Speedup, speedup, speedups
 
 
@@ -25,7 +26,16 @@ class Column:
     def __init__(self, slot: SlotSpec):
         self.slot = slot
         self.events: list[Event] = []
+        self.repetition: Repetition | None = None
+        self.series: Series | None = None  # all runs of a benchmark, once it has ended
         self._measured = (0, RunMetrics())  # how many events these numbers are from
+
+    def take(self, event: Event) -> None:
+        """One more event. A benchmark's next run begins anew."""
+        if isinstance(event, Repetition):
+            self.repetition, self.events, self._measured = event, [], (0, RunMetrics())
+        else:
+            self.events.append(event)
 
     @property
     def phase(self) -> Phase:
@@ -81,7 +91,9 @@ class Column:
 
     @property
     def run(self) -> RunMetrics:
-        """The numbers so far, measured once for each batch of events however often they are shown."""
+        """The numbers so far, measured once for each batch of events however often they are shown; medians of a benchmark."""
+        if self.series is not None:
+            return self.series.typical
         if self._measured[0] != len(self.events):
             self._measured = (len(self.events), measure(self.events))
         return self._measured[1]
@@ -117,19 +129,36 @@ class Board:
     def __init__(self, comparison: Comparison, mode: Mode = "fair"):
         self.comparison = comparison
         self.mode = mode
+        self.outcome: Outcome | None = None
         self.columns = {slot.id: Column(slot) for slot in comparison.slots}
 
     def absorb(self, events: Iterable[SlotEvent]) -> set[str]:
         """Take events in; returns the ids of the slots they changed."""
         changed = set()
         for item in events:
-            self.columns[item.slot_id].events.append(item.event)
+            self.columns[item.slot_id].take(item.event)
             changed.add(item.slot_id)
         return changed
 
+    def conclude(self, outcome: Outcome | None) -> None:
+        """Take a benchmark's outcome: from now on columns and charts show medians. None changes nothing."""
+        self.outcome = outcome
+        for series in outcome.series if outcome else ():
+            column = self.columns[series.slot.id]
+            column.repetition = None
+            column.series = series if series.runs else None
+
+    @property
+    def repetition(self) -> Repetition | None:
+        """How far a running benchmark is; None when none runs."""
+        known = [column.repetition for column in self.columns.values() if column.repetition]
+        return max(known, key=lambda r: r.done) if known and self.outcome is None else None
+
     @property
     def answered(self) -> bool:
-        """Whether every slot's answer has ended."""
+        """Whether every slot's answer has ended, of a benchmark the last one."""
+        if self.mode == "benchmark" and self.outcome is None:
+            return False
         return all(column.ended for column in self.columns.values())
 
     def settled(self) -> dict[str, int]:
@@ -140,6 +169,10 @@ class Board:
 
     def speedups(self) -> dict[str, Speedup]:
         """What may be said of each slot against the reference."""
+        if self.mode == "benchmark":
+            series = self.outcome.series if self.outcome else ()
+            known = {s.slot.id: self.outcome.verdict(s) for s in series}
+            return {s: known.get(s, Speedup(None, "unfinished")) for s in self.columns if s != self.comparison.reference}
         runs = {slot: column.run for slot, column in self.columns.items()}
         return speedups(runs, self.comparison.reference, self.mode, {slot.id: slot for slot in self.comparison.slots})
 
@@ -219,8 +252,22 @@ class Board:
             "preset": self.comparison.id,
             "mode": self.mode,
             "reference": self.comparison.reference,
+            "benchmark": _benchmark_json(self.outcome),
             "slots": {slot: _column_json(column, verdicts.get(slot)) for slot, column in self.columns.items()},
         }
+
+
+def _benchmark_json(outcome: Outcome | None) -> dict[str, Any] | None:
+    """Order, noise and each slot's raw values of a finished benchmark; None otherwise."""
+    if outcome is None:
+        return None
+    return {
+        "repeats": outcome.repeats, "order": outcome.order, "stopped": outcome.stopped,
+        "noise_floor": {name: outcome.noise_floor(name) for name in ("decode_tok_per_s", "ttft_s")},
+        "runs": {
+            series.slot.id: {name: series.values(name) for name in ("decode_tok_per_s", "ttft_s")} for series in outcome.series
+        },
+    }
 
 
 def _column_json(column: Column, speedup: Speedup | None) -> dict[str, Any]:

@@ -18,6 +18,13 @@ class ConfigError(ValueError):
         self.field = field
 
 
+def checked_count(name: str, value: Any, most: int) -> int:
+    """A whole number from 1 to `most`, else ConfigError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or not 1 <= value <= most or int(value) != value:
+        raise ConfigError(name, f"got {shown(value)}; give a whole number from 1 to {most}.")
+    return int(value)
+
+
 def checked_text(name: str, value: Any) -> str:
     """A string of at most MAX_PROMPT_CHARS that can be encoded as UTF-8."""
     if not isinstance(value, str):

@@ -27,7 +27,9 @@ Cache = Literal[
 Speculation = Literal["none", "prompt-lookup", "draft-model", "universal", "early-exit", "draft-head"]
 Compile = Literal["none", "default", "reduce-overhead", "max-autotune"]
 DraftSchedule = Literal["constant", "heuristic", "heuristic_transient"]
-Mode = Literal["fair", "race"]
+Mode = Literal["fair", "race", "benchmark"]
+REPEATS = (3, 5, 10)  # runs a slot that the page offers for a benchmark
+MOST_REPEATS = 100
 
 CROPPABLE: tuple[Cache, ...] = ("dynamic", "static", "offloaded", "offloaded-static")  # what speculation can take back
 

@@ -24,6 +24,21 @@ class Queued:
 
 
 @dataclass(frozen=True)
+class Repetition:
+    """A benchmark's next run of this slot begins: `number` of `of`, run `done` of `total` in all.
+
+    `again` marks the reference slot's runs under another name, which show the noise. `left_s` is a guess.
+    """
+
+    number: int
+    of: int
+    done: int
+    total: int
+    left_s: float | None
+    again: bool = False
+
+
+@dataclass(frozen=True)
 class Loading:
     """Before the weights are ready. `fraction` is None when the length of the stage is unknown."""
 
@@ -212,7 +227,7 @@ class NoQuality:
 
 
 Event = (
-    Queued | Loading | Ready | Compiled | WarmedUp | Started | Tokens | Round | Spent | Memory | Drafts | Done | Failed | Assessing | Quality | NoQuality
+    Queued | Repetition | Loading | Ready | Compiled | WarmedUp | Started | Tokens | Round | Spent | Memory | Drafts | Done | Failed | Assessing | Quality | NoQuality
 )
 
 ENDINGS = (Done, Failed, Quality, NoQuality)  # the last event of a run or of an assessment

@@ -9,16 +9,18 @@ from __future__ import annotations
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from .config import Comparison, Prompt, SlotSpec
-from .events import Failed
+from .engine import Engine, Stop
+from .events import Event, Failed
 from .metrics import RunMetrics, measure
-from .scheduler import Engine, Stop
+from .verdicts import Speedup, unfairness
 
 TWIN = "reference again"
+MEDIANS = ("decode_tok_per_s", "ttft_s", "tpot_s", "e2e_tok_per_s", "prefill_tok_per_s", "bandwidth_utilization", "peak_bytes")
 
 Order = Literal["interleaved", "blocked"]
 
@@ -30,6 +32,20 @@ class Series:
     slot: SlotSpec
     runs: tuple[RunMetrics, ...] = ()
     failure: str = ""
+
+    @property
+    def typical(self) -> RunMetrics:
+        """The run whose decode rate is the median (of an even number the lower), every rate and time its own median."""
+        if not self.runs:
+            return RunMetrics(finish="failed" if self.failure else None)
+        ordered = sorted(self.runs, key=lambda run: run.decode_tok_per_s or 0.0)
+        medians = {name: self.median(name) for name in MEDIANS}
+        return dataclasses.replace(ordered[(len(ordered) - 1) // 2], **medians)
+
+    def spread(self) -> dict[str, float]:
+        """The median absolute deviation of each of MEDIANS that was measured."""
+        found = {name: self.mad(name) for name in MEDIANS}
+        return {name: value for name, value in found.items() if value is not None}
 
     def values(self, metric: str) -> tuple[float, ...]:
         """A metric of every run in which it could be measured."""
@@ -89,6 +105,21 @@ class Outcome:
         ratio, floor = self.ratio(series, metric), self.noise_floor(metric)
         return None if ratio is None or floor is None else abs(ratio - 1) > floor
 
+    def verdict(self, series: Series) -> Speedup:
+        """A slot's median decode rate over the reference's, or why none is given: unfair pairs, or no more than noise."""
+        slots = (series.slot, self.reference.slot)
+        if not series.runs or not self.reference.runs:
+            return Speedup(None, "unfinished")
+        for run, base in zip(series.runs, self.reference.runs):
+            if (withheld := unfairness(run, base, "fair", slots)) is not None:
+                return withheld
+        ratio, floor = self.ratio(series, "decode_tok_per_s"), self.noise_floor("decode_tok_per_s")
+        if ratio is None:
+            return Speedup(None, "no_rate")
+        if floor is not None and abs(ratio - 1) <= floor:
+            return Speedup(None, "no_difference", (f"{ratio:.2f}", f"{floor:.1%}"))
+        return Speedup(ratio)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -98,6 +129,7 @@ class Step:
     total: int
     slot: SlotSpec
     left_s: float | None
+    number: int
 
 
 def forced(prompt: Prompt) -> Prompt:
@@ -107,13 +139,17 @@ def forced(prompt: Prompt) -> Prompt:
 
 
 def benchmark(
-    engine: Engine, comparison: Comparison, prompt: Prompt, repeats: int, stop: Stop, report: Callable[[Step], None]
+    engine: Engine, comparison: Comparison, prompt: Prompt, repeats: int, stop: Stop, report: Callable[[Step], None],
+    play: Callable[[SlotSpec, Prompt], Iterable[Event]] | None = None,
 ) -> Outcome:
     """Run every slot `repeats` times and the reference as often again. A slot that fails is not asked again.
+
+    `play` runs a slot and may pass its events on; the engine's own run without it.
 
     By turns (A B C A B C), unless the weights of all do not stay loaded together: then each slot's runs follow one
     another, since loading between any two would be timed in their place. A stop keeps the runs that are complete.
     """
+    play = play or (lambda slot, prompt: engine.run(slot, prompt, stop))
     prompt = forced(prompt)
     reference = next(slot for slot in comparison.slots if slot.id == comparison.reference)
     entries = [*comparison.slots, dataclasses.replace(reference, id=TWIN, name=TWIN)]
@@ -125,8 +161,9 @@ def benchmark(
         if stop.is_set() or entry.id in failures:
             return
         done = sum(map(len, runs.values()))
-        report(Step(done, total, entry, (time.monotonic() - began) / done * (total - done) if done else None))
-        events = list(engine.run(entry, prompt, stop))
+        left_s = (time.monotonic() - began) / done * (total - done) if done else None
+        report(Step(done, total, entry, left_s, len(runs[entry.id]) + 1))
+        events = list(play(entry, prompt))
         if isinstance(events[-1], Failed):
             failures[entry.id] = f"{events[-1].message} {events[-1].hint}".strip()
         elif (found := measure(events)).finish != "stopped":

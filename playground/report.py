@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .protocol import Outcome, Series
 from .runcard import RunCard
+from .verdicts import REASONS
 
 DASH = "–"
 
@@ -67,10 +68,8 @@ def _cell(text: str) -> str:
 def _verdict(outcome: Outcome, series: Series) -> str:
     if series is outcome.reference:
         return "reference"
-    ratio, differs = outcome.ratio(series, "decode_tok_per_s"), outcome.differs(series, "decode_tok_per_s")
-    if ratio is None:
-        return DASH
-    return f"{ratio:.2f}×" if differs else f"no measurable difference ({ratio:.2f}×)"
+    verdict = outcome.verdict(series)
+    return REASONS[verdict.reason].format(*verdict.details) if verdict.reason else f"{verdict.value:.2f}×"
 
 
 def _notes(card: RunCard) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import os
 import platform
@@ -67,6 +68,16 @@ def this_machine(device: str) -> Machine:
         python=platform.python_version(),
         libraries=tuple((name, found) for name in LIBRARIES if (found := _version(name))),
     )
+
+
+def card_of(outcome: Outcome, machine: Machine, made: str) -> RunCard:
+    """A card of this version; `made` is when it began."""
+    return RunCard(SCHEMA, made, machine, outcome)
+
+
+def now() -> str:
+    """The local date and time, for a card."""
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def save(card: RunCard, path: Path) -> None:

@@ -12,133 +12,30 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from .capabilities import Technique
-from .checkup import Checkup
-from .config import Comparison, Mode, ModelSpec, Prompt, SlotSpec, spans, worker_of
-from .events import ENDINGS, Done, Event, Failed, NoQuality, Queued, SlotEvent, Tokens
-from .forecast import Forecast
+from .config import Comparison, Mode, Prompt, SlotSpec, spans, worker_of
+from .engine import Engine, Stop
+from .events import ENDINGS, Done, Event, Failed, NoQuality, Queued, Repetition, SlotEvent, Tokens
 from .metrics import measure, summary
+from .protocol import TWIN, Outcome, Step, benchmark
 
 log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
 
-class EngineError(Exception):
-    """An engine cannot do what it was asked; `str()` is fit for the user."""
-
-
-class Stop:
-    """A request to end a run, seen by whoever polls it and passed on to whoever subscribed."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._lock = threading.Lock()
-        self._listeners: list[Callable[[], None]] = []
-
-    def set(self) -> None:
-        """Ask the run to end. Later calls change nothing."""
-        with self._lock:
-            if self._event.is_set():
-                return
-            self._event.set()
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener()
-
-    def is_set(self) -> bool:
-        return self._event.is_set()
-
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` once when set, at once if it is already. Returns a way to forget it."""
-        with self._lock:
-            if not self._event.is_set():
-                self._listeners.append(listener)
-                return lambda: self._forget(listener)
-        listener()
-        return lambda: None
-
-    def _forget(self, listener: Callable[[], None]) -> None:
-        with self._lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-
-@dataclass(frozen=True)
-class Resident:
-    """Loaded weights: bytes with shared storage once, and how many modules are built on them.
-
-    `added_bytes` is what they added to the weights that were loaded before them; `folder` is
-    where a checkpoint lies that was quantized here, empty for others.
-    """
-
-    model: ModelSpec
-    bytes: int
-    added_bytes: int
-    modules: int
-    folder: str = ""
-
-
-class Engine(Protocol):
-    """Runs slots. Implemented by the worker process, the in-process engine and the scripted one."""
-
-    def run(self, slot: SlotSpec, prompt: Prompt, stop: Stop) -> Iterator[Event]:
-        """The events of one run, ending in exactly one Done or Failed. Thread-safe."""
-
-    def assess(
-        self, slot: SlotSpec, reference: SlotSpec, prompt: Prompt, answer: tuple[int, ...], stop: Stop, own: tuple[int, ...] = ()
-    ) -> Iterator[Event]:
-        """Quality of a slot against the reference, over the ids of the reference's answer; `own` are the slot's own ids.
-
-        Ends in exactly one Quality or NoQuality. Thread-safe.
-        """
-
-    def unload(self, model: ModelSpec | None) -> None:
-        """Free these weights and every module built on them; None frees all. EngineError while one runs."""
-
-    def resident(self) -> tuple[Resident, ...]:
-        """What is loaded now, least recently used first."""
-
-    def machine(self) -> str:
-        """One line about the device, for people; empty while unknown. Must not block."""
-
-    def capabilities(self) -> tuple[Technique, ...]:
-        """What this machine can run. May take seconds and disturbs a run: ask through Scheduler.when_idle."""
-
-    def group_sizes(self, model: ModelSpec) -> tuple[int, ...] | None:
-        """GPTQ group sizes that divide every layer width of a model that is on this machine; None for others.
-
-        Disturbs a run: ask through Scheduler.when_idle.
-        """
-
-    def examine(self, model: ModelSpec) -> Checkup | None:
-        """A model's cache: its size on this device and what would spoil it; None for a model that is not here.
-
-        Disturbs a run: ask through Scheduler.when_idle.
-        """
-
-    def forecast(self, slots: tuple[SlotSpec, ...], prompt: Prompt) -> tuple[Forecast, ...]:
-        """What each slot will need in its turn; slots whose models are not on this machine are left out.
-
-        Disturbs a run: ask through Scheduler.when_idle.
-        """
-
-    def close(self) -> None:
-        """End runs and free everything."""
-
-
 class Job:
     """One submitted comparison: its events, and the handle that stops it."""
 
-    def __init__(self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str, quality: bool = False):
+    def __init__(self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str, quality: bool = False, repeats: int = 1):
         self.comparison = comparison
         self.prompt = prompt
         self.mode = mode
         self.quality = quality
+        self.repeats = repeats
+        self.outcome: Outcome | None = None  # a benchmark's, once it has ended or was stopped
         self.session = session
         self._stop = Stop()
         self._events: queue.SimpleQueue[SlotEvent | None] = queue.SimpleQueue()
@@ -207,10 +104,13 @@ class Scheduler:
         self._turn = threading.Condition()
 
     def submit(
-        self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str, quality: bool = False
+        self, comparison: Comparison, prompt: Prompt, mode: Mode, session: str, quality: bool = False, repeats: int = 1
     ) -> Job:
-        """Put a comparison in line and return at once. With `quality` that is measured after all answers."""
-        job = Job(comparison, prompt, mode, session, quality)
+        """Put a comparison in line and return at once. With `quality` that is measured after all answers.
+
+        `repeats` is how often a benchmark runs each slot.
+        """
+        job = Job(comparison, prompt, mode, session, quality, repeats)
         with self._turn:
             self._line.append(job)
             self._announce(job, self._line.index(job))
@@ -275,6 +175,14 @@ class Scheduler:
 
     def _run(self, job: Job) -> None:
         runs: dict[str, list[Event]] = {}
+        if job.mode == "benchmark":
+            self._benchmark(job, runs)
+        else:
+            self._compare(job, runs)
+        if job.quality:
+            self._assess(job, runs)
+
+    def _compare(self, job: Job, runs: dict[str, list[Event]]) -> None:
         lanes = [
             threading.Thread(target=self._run_lane, args=(job, lane, runs), daemon=True, name="lane")
             for lane in _lanes(job)
@@ -283,17 +191,43 @@ class Scheduler:
             lane.start()
         for lane in lanes:
             lane.join()
-        if job.quality:
-            self._assess(job, runs)
 
     def _run_lane(self, job: Job, slots: Iterable[SlotSpec], runs: dict[str, list[Event]]) -> None:
         for slot in slots:
-            events = runs[slot.id] = []
-            run = partial(self.engine.run, slot, job.prompt, job._stop)
-            for event in _guarded(run, f"slot {slot.id}", job._stop, Done("stopped"), Failed):
-                job._emit(slot, event)
+            runs[slot.id] = list(self._play(job, slot, slot, job.prompt))
+
+    def _play(self, job: Job, entry: SlotSpec, slot: SlotSpec, prompt: Prompt) -> Iterator[Event]:
+        """Run an entry and pass its events on to its slot's column."""
+        events = []
+        run = partial(self.engine.run, entry, prompt, job._stop)
+        for event in _guarded(run, f"slot {entry.id}", job._stop, Done("stopped"), Failed):
+            job._emit(slot, event)
+            events.append(event)
+            yield event
+        log.info("%s/%s (%s): %s", job.comparison.id, entry.id, job.mode, summary(measure(events)))
+
+    def _benchmark(self, job: Job, runs: dict[str, list[Event]]) -> None:
+        """The protocol, with every run in its slot's column; the reference's twin shows in the reference's."""
+        columns = {slot.id: slot for slot in job.comparison.slots}
+        columns[TWIN] = columns[job.comparison.reference]
+
+        def play(entry: SlotSpec, prompt: Prompt) -> Iterator[Event]:
+            events = runs[columns[entry.id].id] = []
+            for event in self._play(job, entry, columns[entry.id], prompt):
                 events.append(event)
-            log.info("%s/%s (%s): %s", job.comparison.id, slot.id, job.mode, summary(measure(events)))
+                yield event
+
+        def report(step: Step) -> None:
+            again = step.slot.id == TWIN
+            job._emit(
+                columns[step.slot.id], Repetition(step.number, job.repeats, step.done, step.total, step.left_s, again)
+            )
+
+        job.outcome = benchmark(self.engine, job.comparison, job.prompt, job.repeats, job._stop, report, play)
+        for slot in job.comparison.slots:
+            if slot.id not in runs:
+                runs[slot.id] = [Done("stopped")]
+                job._emit(slot, Done("stopped"))
 
     def _assess(self, job: Job, runs: dict[str, list[Event]]) -> None:
         """Quality of every slot that answered, one after another: nothing here is timed."""

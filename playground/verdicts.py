@@ -42,6 +42,7 @@ REASONS = {
     "other_prompt": "the prompt's ids differ from the reference's: another template, or another turn of a conversation",
     "cold": "a run was not warmed up",
     "recompiled": "torch compiled during a run, inside its time: run it once more",
+    "no_difference": "no measurable difference: {0}×, and the reference differs from itself by up to {1}",
     "busy": "the machine was busy: other processes took {0} of {1} cores during a run",
 }
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..config import DecodeSpec, ModelSpec, Prompt, Settings, SlotSpec
+from ..engine import Stop
 from ..engines.local import LocalEngine
 from ..engines.refusal import Refusal
 from ..events import Failed
 from ..metrics import RunMetrics, measure
-from ..scheduler import Stop
 from .prompts import Ask
 
 

@@ -21,7 +21,7 @@ import torch
 from torch._dynamo.callback import CallbackArgs, callback_handler
 from transformers import CompileConfig
 
-from ..scheduler import Stop
+from ..engine import Stop
 from .memory import Device
 from .refusal import Refusal, Stopped
 

@@ -14,8 +14,8 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 from transformers.generation.streamers import BaseStreamer
 
 from ..config import DecodeSpec, Prompt, Settings, SlotSpec
+from ..engine import Stop
 from ..events import Event, FinishReason, Tokens
-from ..scheduler import Stop
 from . import caches, compiling, ranks, speculate
 from .draft_head import DraftHead
 from .text import Codec, StopStrings, TextStream

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from ..capabilities import Technique
 from ..checkup import Checkup
 from ..config import FIRST_WORKER, ModelSpec, Prompt, SlotSpec, ranks_of, worker_of
+from ..engine import Engine, Resident, Stop
 from ..events import Event
 from ..forecast import Forecast
-from ..scheduler import Engine, Resident, Stop
 
 
 class FleetEngine:

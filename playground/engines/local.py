@@ -21,6 +21,7 @@ from ..capabilities import Technique
 from ..checkup import Checkup
 from ..config import ModelSpec, Prompt, SlotSpec
 from ..divergence import parting
+from ..engine import Resident, Stop
 from ..events import (
     ENDINGS,
     Assessing,
@@ -39,7 +40,6 @@ from ..events import (
     WarmedUp,
 )
 from ..forecast import Forecast
-from ..scheduler import Resident, Stop
 from . import attention, compiling, doctor, forecasting, quality, quantize, ranks
 from .admission import admit, check_same_ids
 from .calibration import quality_texts

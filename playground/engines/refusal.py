@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..scheduler import EngineError
+from ..engine import EngineError
 
 
 class Refusal(EngineError):

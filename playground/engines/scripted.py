@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from ..capabilities import Technique
 from ..checkup import Checkup, Finding, KvShape
 from ..config import ModelSpec, Prompt, SlotSpec
+from ..engine import Resident, Stop
 from ..events import Assessing, Done, Event, Memory, NoQuality, Quality, Ready, Started, Tokens, WarmedUp
 from ..forecast import Forecast
 from ..quantization import WHOLE_COLUMN
-from ..scheduler import Resident, Stop
 
 
 @dataclass(frozen=True)

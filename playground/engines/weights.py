@@ -24,8 +24,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Genera
 from transformers.pytorch_utils import Conv1D
 
 from ..config import BUILTIN, Attention, ModelSpec, describe_model, ranks_of, spans
+from ..engine import Resident
 from ..quantization import QuantizationMethod
-from ..scheduler import Resident
 from . import gptq, placement, quantize, ranks
 from .attention import implementation
 from .calibration import read_calibration, samples

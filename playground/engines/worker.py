@@ -23,9 +23,9 @@ from typing import Any
 from ..capabilities import Technique
 from ..checkup import Checkup
 from ..config import ModelSpec, Prompt, SlotSpec
+from ..engine import Resident, Stop
 from ..events import ENDINGS, Event, Failed, Loading, NoQuality
 from ..forecast import Forecast
-from ..scheduler import Resident, Stop
 from .options import EngineOptions
 from .refusal import Refusal
 

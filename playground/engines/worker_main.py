@@ -19,8 +19,8 @@ from contextlib import suppress
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
+from ..engine import Stop
 from ..events import ENDINGS, Event, Failed, Ready
-from ..scheduler import Stop
 from .options import EngineOptions
 from .quiet import quieten, set_up_logging
 from .refusal import Refusal

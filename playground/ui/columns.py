@@ -66,6 +66,9 @@ def _status(board: Board, column: Column, words: Words) -> str:
     if phase == "answering":
         rate = column.live_tok_per_s
         live = f'<b class="live">{f"{rate:.1f}" if rate else DASH} tok/s</b>'
+    if column.repetition and phase not in ("done", "failed", "stopped"):
+        key = "phase.again" if column.repetition.again else "phase.repeat"
+        text = f"{text} · {words(key, column.repetition.number, column.repetition.of)}"
     contended = ""
     if board.mode == "race" and phase in ("answering", "done", "stopped"):
         contended = f'<span class="badge warn" title="{escape(words("contended_why"))}">{escape(words("contended"))}</span>'
@@ -109,8 +112,8 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
     run = column.run
     rows = [
         _speedup_row(board, column, words, speedup),
-        _row(words("decode"), _number(run.decode_tok_per_s, "{:.1f} tok/s"), main=True),
-        _row(words("ttft"), seconds(run.ttft_s), main=True),
+        _row(words("decode"), _number(run.decode_tok_per_s, "{:.1f} tok/s"), _of_runs(column, words), main=True),
+        _row(words("ttft"), seconds(run.ttft_s), _of_runs(column, words), main=True),
         _row(words("e2e"), _number(run.e2e_tok_per_s, "{:.1f} tok/s")),
         _row(words("tokens"), _tokens(run), words("tokens_visible", run.visible_tokens, run.new_tokens)),
         _row(words("peak"), megabytes(run.peak_bytes), _peak_why(run, words)),
@@ -200,6 +203,10 @@ def _speedup_row(board: Board, column: Column, words: Words, speedup: Speedup | 
 def _row(label: str, value: str, why: str = "", main: bool = False, slower: bool = False) -> str:
     kinds = " ".join(kind for kind, on in (("main", main), ("slower", slower), ("why", bool(why))) if on)
     return f'<div class="{kinds}" title="{escape(why)}"><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>'
+
+
+def _of_runs(column: Column, words: Words) -> str:
+    return words("benchmark.median", len(column.series.runs)) if column.series else ""
 
 
 def _number(value: float | None, form: str) -> str:

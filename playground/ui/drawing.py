@@ -8,6 +8,7 @@ from typing import Any
 from ..board import Board
 from ..charts import CHARTS, Row
 from ..config import Comparison
+from ..protocol import MEDIANS
 from .columns import column_html
 from .i18n import Words
 
@@ -26,10 +27,12 @@ def draw_charts(board: Board, words: Words) -> dict[str, Any]:
     """Each chart by name."""
     climbed = board.ladder()
     rungs = {rung.slot.id: (place, rung) for place, rung in enumerate(climbed.rungs)} if climbed else {}
+    spread = {s.slot.id: s.spread() for s in board.outcome.series} if board.outcome else {}
+    noise = {name: board.outcome.noise_floor(name) or 0.0 for name in MEDIANS} if board.outcome else {}
     rows = [
         Row(
             slot.name, board.columns[slot.id].run, board.sharers(slot), board.counts_weights(slot),
-            rungs.get(slot.id), board.prospect(slot),
+            rungs.get(slot.id), board.prospect(slot), spread.get(slot.id, {}), noise if slot.id == board.comparison.reference else {},
         )
         for slot in board.comparison.slots
     ]

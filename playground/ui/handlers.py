@@ -6,16 +6,19 @@ import dataclasses
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 
 from ..board import Board
-from ..checks import ConfigError, checked_bool, checked_choice
+from ..checks import ConfigError, checked_bool, checked_choice, checked_count
 from ..checkup import Checkup
-from ..config import Comparison, Mode, Prompt, checked_prompt, checked_settings, describe_model
+from ..config import MOST_REPEATS, REPEATS, Comparison, Mode, Prompt, checked_prompt, checked_settings, describe_model
+from ..engine import EngineError
 from ..presets import find_preset
-from ..scheduler import EngineError, Job, Scheduler
+from ..runcard import Machine, RunCard, now, this_machine
+from ..scheduler import Job, Scheduler
+from .benchmark_panel import card_for, progress_html, result_html, write_files
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading, draw_notice
 from .gptq_form import group_choices, with_gptq
 from .i18n import Language, Words, pick_language
@@ -36,6 +39,7 @@ class _View:
     words: Words
     prompt: Prompt | None = None
     checkup: Checkup | None = None
+    card: RunCard | None = None
 
 
 @dataclass(frozen=True)
@@ -46,20 +50,22 @@ class _Asked:
     prompt: Prompt
     mode: Mode
     quality: bool
+    repeats: int
 
     def submit_to(self, scheduler: Scheduler, session: str) -> Job:
-        return scheduler.submit(self.comparison, self.prompt, self.mode, session, self.quality)
+        return scheduler.submit(self.comparison, self.prompt, self.mode, session, self.quality, self.repeats)
 
 
 def _asked(
-    comparison: Comparison, text: Any, settings: Any, mode: Any, quality: Any, slots: Any = None
+    comparison: Comparison, text: Any, settings: Any, mode: Any, quality: Any, repeats: Any, slots: Any = None
 ) -> _Asked:
     """What was asked for, every part of it checked. Raises ConfigError naming the field."""
     prompt = checked_prompt(text, checked_settings(settings, comparison.settings))
+    repeats = REPEATS[1] if repeats is None else checked_count("repeats", repeats, MOST_REPEATS)
     wants_quality = comparison.quality if quality is None else checked_bool("quality", quality)
     if slots is not None:
         comparison = comparison.only(slots)
-    return _Asked(comparison, prompt, checked_choice("mode", mode, Mode), wants_quality)
+    return _Asked(comparison, prompt, checked_choice("mode", mode, Mode), wants_quality, repeats)
 
 
 class Handlers:
@@ -213,7 +219,7 @@ class Handlers:
         parts = self._parts
         settings = {name: values[control] for name, control in parts.settings.items()}
         comparison = find_preset(self._presets, values[parts.preset])
-        asked = _asked(comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality])
+        asked = _asked(comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality], values[parts.benchmark.repeats])
         return dataclasses.replace(asked, comparison=with_gptq(asked.comparison, parts.gptq, values))
 
     def press_follow_up(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
@@ -226,7 +232,10 @@ class Handlers:
         board = view.board
         try:
             settings = {name: values[control] for name, control in parts.settings.items()}
-            asked = _asked(board.comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality])
+            asked = _asked(
+                board.comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality],
+                values[parts.benchmark.repeats],
+            )
         except ConfigError as error:
             yield {parts.notice: draw_notice(str(error))}
             return
@@ -240,12 +249,13 @@ class Handlers:
         self._scheduler.stop_session(request.session_hash)
         view = _View(Board(asked.comparison, asked.mode), words, asked.prompt)
         self._views[request.session_hash] = view
+        machine, made = (this_machine(""), now()) if asked.mode == "benchmark" else (None, "")
         job = asked.submit_to(self._scheduler, request.session_hash)
         off = gr.update(interactive=False)
         try:
             running = {parts.compare: off, parts.follow_up: off, parts.stop: gr.update(interactive=True)}
             # Charts stay, dimmed by the page, until all have answered: drawn now they would cost the first slot its TTFT.
-            yield running | {parts.notice: "", parts.summary: ""} | self._columns(view.board, view.words)
+            yield running | {parts.notice: "", parts.summary: ""} | self._no_benchmark() | self._columns(view.board, view.words)
             while not job.ended:
                 changes = self._absorb(job, view)
                 yield changes if self._views.get(request.session_hash) is view else {parts.notice: gr.skip()}
@@ -254,8 +264,12 @@ class Handlers:
         on = gr.update(interactive=True)
         idle = {parts.compare: on, parts.follow_up: on, parts.stop: gr.update(interactive=False)}
         if self._views.get(request.session_hash) is view:
+            if job.outcome is not None:
+                view.board.conclude(job.outcome)
+                view.card = card_for(job.outcome, machine, self._scheduler.engine.machine(), made)
+                idle |= self._files(view)
             # Everything once more: a page may drop an update that another follows closely.
-            idle |= self._panel(view.words) | self._redraw(view.board, view.words)
+            idle |= self._panel(view.words) | self._redraw(view.board, view.words, machine)
         yield idle
 
     def compare_api(
@@ -266,20 +280,21 @@ class Handlers:
         mode: str = "fair",
         slots: list | None = None,
         quality: bool | None = None,
+        repeats: int = 5,
     ) -> Iterator[dict]:
         """Run a comparison and stream it: each update is the whole state as plain JSON.
 
         preset: id of a preset, such as "five-ways". prompt: text. settings: any of new_tokens,
         temperature, top_p, seed, draft_len, draft_schedule, draft_threshold, system_prompt, chat_template,
-        ignore_eos, stop_strings; what is left out follows the preset. mode: "fair" or "race". slots: ids to run; all when left out.
+        ignore_eos, stop_strings; what is left out follows the preset. mode: "fair", "race" or "benchmark". slots: ids to run; all when left out.
         quality: measure KL divergence, top-1 agreement and perplexity after the answers; as the
-        preset says when left out.
-        Yields {"preset", "mode", "reference", "slots": {id: {"name", "phase", "queue_position",
+        preset says when left out. repeats: how often a benchmark runs each slot, 1 to 100.
+        Yields {"preset", "mode", "reference", "benchmark", "slots": {id: {"name", "phase", "queue_position",
         "text", "error", "hint", "metrics", "speedup", "speedup_reason"}}}; a metric that cannot be
         measured is null. Refused input is an error that names the field.
         """
         try:
-            asked = _asked(find_preset(self._presets, preset), prompt, settings, mode, quality, slots)
+            asked = _asked(find_preset(self._presets, preset), prompt, settings, mode, quality, repeats, slots)
         except ConfigError as error:
             raise gr.Error(str(error), print_exception=False) from None
         job = asked.submit_to(self._scheduler, f"api-{time.monotonic_ns()}")
@@ -288,6 +303,8 @@ class Handlers:
             while not job.ended:
                 # Also yields when nothing changed: only then can Gradio see that the client has gone.
                 board.absorb(job.gather(REFRESH_S))
+                if job.ended:
+                    board.conclude(job.outcome)
                 yield board.as_json()
         finally:
             job.stop()
@@ -315,6 +332,19 @@ class Handlers:
             problem = draw_notice(str(error))
         return self._panel(words) | {self._parts.notice: problem}
 
+    def _no_benchmark(self) -> Updates:
+        panel = self._parts.benchmark
+        hidden = gr.update(visible=False)
+        return {panel.progress: "", panel.result: "", panel.card: hidden, panel.markdown: hidden}
+
+    def _files(self, view: _View) -> Updates:
+        """A finished benchmark's card, to be taken home."""
+        panel, (card, markdown) = self._parts.benchmark, write_files(view.card)
+        return {
+            panel.card: gr.update(value=card, visible=True, label=view.words("benchmark.card")),
+            panel.markdown: gr.update(value=markdown, visible=True, label=view.words("benchmark.markdown")),
+        }
+
     def _absorb(self, job: Job, view: _View) -> Updates:
         """Take a moment's events in. Columns are redrawn when they change, charts once all slots have answered.
 
@@ -326,12 +356,14 @@ class Handlers:
         changed = board.absorb(job.gather(REFRESH_S))
         if board.answered and board.settled() != settled:
             return self._redraw(board, view.words)
+        if board.mode == "benchmark":
+            return self._columns(board, view.words, changed) | {self._parts.benchmark.progress: progress_html(board, view.words)}
         # Also without a change: only when something is yielded can Gradio see that the page has gone.
         return self._columns(board, view.words, changed) or {self._parts.notice: gr.skip()}
 
     def _texts(self, words: Words) -> Updates:
         updates = {c: gr.update(**properties) for c, properties in self._parts.texts(words).items()}
-        modes = [(words("fair"), "fair"), (words("race"), "race")]
+        modes = [(words(mode), mode) for mode in get_args(Mode)]
         updates[self._parts.mode] = gr.update(
             label=words("mode"), info=words("mode_info"), choices=modes
         )
@@ -354,10 +386,12 @@ class Handlers:
         updates[self._parts.notice] = ""
         return updates
 
-    def _redraw(self, board: Board, words: Words) -> Updates:
-        """All columns, the summary and all charts."""
+    def _redraw(self, board: Board, words: Words, machine: Machine | None = None) -> Updates:
+        """All columns, the summary, a benchmark's table and all charts."""
         charts = {self._parts.charts[name]: figure for name, figure in draw_charts(board, words).items()}
-        return self._columns(board, words) | {self._parts.summary: summary_html(board, words)} | charts
+        panel = self._parts.benchmark
+        bench = {panel.progress: progress_html(board, words), panel.result: result_html(board, machine, words)}
+        return self._columns(board, words) | {self._parts.summary: summary_html(board, words)} | bench | charts
 
     def _columns(self, board: Board, words: Words, only: set[str] | None = None) -> Updates:
         drawn = draw_columns(board, words, only)
@@ -371,7 +405,7 @@ class Handlers:
         """
         drawn = self._redraw(board, words)
         columns = {part: drawn.get(part, "") for part in self._parts.columns}
-        return drawn | {part: gr.update(value=html, visible=bool(html)) for part, html in columns.items()}
+        return drawn | self._no_benchmark() | {part: gr.update(value=html, visible=bool(html)) for part, html in columns.items()}
 
     def _panel(self, words: Words) -> Updates:
         loaded = self._scheduler.engine.resident()

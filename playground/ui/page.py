@@ -11,7 +11,7 @@ import gradio as gr
 from ..board import Board
 from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of, choices_of
 from ..scheduler import Scheduler
-from . import gptq_form, kv_panel
+from . import benchmark_panel, gptq_form, kv_panel
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading
 from .examples import EXAMPLES
 from .handlers import Handlers
@@ -41,6 +41,7 @@ def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
     _settings(parts, board.comparison.settings)
     parts.gptq = gptq_form.lay_out(parts.say, parts.words)
     parts.notice = gr.HTML(elem_id="notice")
+    parts.benchmark.progress = gr.HTML(elem_id="progress")
     _results(parts, board)
     _models(parts)
     with gr.Accordion(open=False, elem_id="fit") as parts.fit:
@@ -71,6 +72,7 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
             parts.preset = gr.Dropdown([(p.title, p.id) for p in presets.values()], value=first_preset, elem_id="preset")
             parts.mode = gr.Radio(list(get_args(Mode)), value="fair", elem_id="mode")
             parts.say(parts.preset, label="preset")
+            benchmark_panel.lay_out_control(parts.benchmark, parts.say)
             parts.quality = gr.Checkbox(presets[first_preset].quality, elem_id="quality")
             parts.say(parts.mode, label="mode", info="mode_info")
             parts.tint = gr.Checkbox(True, elem_id="tint")
@@ -129,6 +131,7 @@ def _results(parts: Parts, board: Board) -> None:
         for html in (*drawn, *[""] * (MAX_SLOTS - len(drawn))):
             parts.columns.append(gr.HTML(html, visible=bool(html), elem_classes="column"))
     parts.summary = gr.HTML(elem_id="summary")
+    benchmark_panel.lay_out_result(parts.benchmark, parts.say)
     with gr.Row(elem_id="charts"):
         for name, figure in draw_charts(board, parts.words).items():
             parts.charts[name] = gr.Plot(figure, show_label=False, elem_id=f"chart-{name}")
@@ -155,7 +158,7 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     # Answered at once, outside the queue. Gradio closes a page's event stream after the last queued
     # event and can lose one that begins at that moment; so only the comparison itself is queued.
     quick = private | {"queue": False}
-    asked = {parts.prompt, parts.preset, parts.mode, parts.quality, parts.language, *parts.settings.values(), *parts.gptq.components()}
+    asked = {parts.prompt, parts.preset, parts.mode, parts.benchmark.repeats, parts.quality, parts.language, *parts.settings.values(), *parts.gptq.components()}
     everything = parts.all()
     page.load(handlers.open_page, None, everything, **quick)
     page.unload(handlers.close_page)

@@ -7,8 +7,8 @@ from html import escape
 
 from ..capabilities import Technique
 from ..config import Comparison, describe_model
+from ..engine import Resident
 from ..forecast import Forecast
-from ..scheduler import Resident
 from .columns import megabytes
 from .i18n import Words
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from .benchmark_panel import BenchmarkPanel
 from .gptq_form import GptqForm
 from .i18n import Words
 from .kv_panel import KvPanel
@@ -31,6 +32,7 @@ class Parts:
     stop: gr.Button = None
     notice: gr.HTML = None
     summary: gr.HTML = None
+    benchmark: BenchmarkPanel = field(default_factory=BenchmarkPanel)
     settings: dict[str, Any] = field(default_factory=dict)
     columns: list[gr.HTML] = field(default_factory=list)
     charts: dict[str, gr.Plot] = field(default_factory=dict)
@@ -64,8 +66,8 @@ class Parts:
         named = [
             value
             for name, value in vars(self).items()
-            if name not in ("words", "settings", "columns", "charts", "gptq", "kv", "_texts")
+            if name not in ("words", "settings", "columns", "charts", "gptq", "kv", "benchmark", "_texts")
         ]
         spoken = [component for component, _ in self._texts]
-        found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *self.columns, *self.charts.values()]
+        found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *vars(self.benchmark).values(), *self.columns, *self.charts.values()]
         return list(dict.fromkeys(found))

@@ -32,6 +32,11 @@ CSS = """
 @media (max-width: 800px) { #columns:has(> :nth-child(6)) { grid-template-columns: minmax(0, 1fr); } }
 #columns > * { min-width: 0 !important; width: auto !important; max-width: none; }
 #columns > *, #columns .html-container, #columns .prose { height: 100%; }
+#progress:not(:has(.benchmark-progress)), #benchmark:not(:has(.benchmark)) { display: none; }
+.benchmark-progress { display: flex; align-items: center; gap: 12px; font-variant-numeric: tabular-nums; }
+.benchmark-progress progress { flex: 1; height: 8px; accent-color: #0072b2; }
+#benchmark { overflow-x: auto; }
+#benchmark p { margin: 0 0 4px; font-size: 0.85rem; color: var(--quiet); }
 #summary:not(:has(.summary)) { display: none; }
 #summary .summary { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 220px), 1fr)); gap: 10px; }
 #summary .summary > div { display: flex; flex-direction: column; gap: 2px; padding: 8px 12px; border-left: 4px solid var(--slot); border-radius: 4px;

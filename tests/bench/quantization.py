@@ -14,13 +14,13 @@ from functools import partial
 import torch
 
 from playground.config import ModelSpec, Prompt, Settings, SlotSpec
+from playground.engine import Stop
 from playground.engines.local import LocalEngine
 from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.quiet import quieten
 from playground.events import Quality, Tokens
 from playground.metrics import RunMetrics, measure
 from playground.quantization import Quantization
-from playground.scheduler import Stop
 from playground.ui.examples import EXAMPLES
 
 from .sides import PROMPT, by_turns, ratio

@@ -16,8 +16,8 @@ from statistics import median
 from typing import Any
 
 from playground.config import Prompt, SlotSpec
+from playground.engine import Stop
 from playground.metrics import RunMetrics, measure
-from playground.scheduler import Stop
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "Why is the sky blue? Explain it to a ten-year-old."

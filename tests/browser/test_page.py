@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from playground.engines.scripted import spoken
+from playground.engines.scripted import Hold, spoken
 from playground.events import Drafts, Round, Started, Tokens
+from playground.runcard import load
 from tests.scripted_app import HOSTILE, Conversation, echo, troubled
 
 from .conftest import compare, wait_until_ended
@@ -280,6 +281,32 @@ def test_what_slots_will_need_is_said_before_anything_runs(open_page):
     assert rows.count() == 5 and phases(page) == ["idle"] * 5
     assert "unloads another model" in rows.nth(0).inner_text() and "float16 is slow here" in rows.nth(0).inner_text()
     assert rows.nth(1).get_attribute("data-fits") == "false" and "Ask for fewer tokens." in rows.nth(1).inner_text()
+
+
+def test_a_benchmark_shows_its_progress_then_medians_noise_and_files(open_page, tmp_path):
+    hold = Hold()
+
+    def script(slot, prompt):
+        yield from [hold] if slot.id == "on" else []
+        yield from spoken("hello", gap_s=0.1 if slot.decode.cache == "none" else 0.05)
+
+    page = open_page(script, query="?preset=kv-cache")
+    page.click("#mode input[value=benchmark]")
+    page.click("#repeats label:has-text('3')")
+    compare(page)
+    page.wait_for_selector("#progress progress")
+    page.wait_for_function("document.querySelector('#progress').innerText.includes('Run 2 of 9')")
+    assert "run 1 of 3" in page.locator(".slot[data-slot=on] .status").inner_text()
+    hold.gate.set()
+    page.wait_for_selector("#benchmark table")
+    rows = page.locator("#benchmark tr").all_inner_texts()
+    assert len(rows) == 3 and "2.00×" in rows[2] and "20.0, 20.0, 20.0" in rows[2]
+    assert "Noise floor" in page.locator("#benchmark").inner_text() and page.locator("#progress progress").count() == 0
+    assert "2.00×" in page.locator(".slot[data-slot=on] .numbers").inner_text()
+    with page.expect_download() as taken:
+        page.locator("a#card, #card a, #card").first.click()
+    taken.value.save_as(tmp_path / "card.json")
+    assert [len(series.runs) for series in load(tmp_path / "card.json").outcome.series] == [3, 3]
 
 
 def test_a_follow_up_goes_on_from_every_columns_own_answer(open_page):

@@ -18,11 +18,11 @@ from playground.distill.making import head_for
 from playground.distill.recipe import Recipe
 from playground.distill.training import train
 from playground.distill.writing import Row
+from playground.engine import Stop
 from playground.engines.local import LocalEngine
 from playground.engines.options import EngineOptions
 from playground.engines.quiet import quieten
 from playground.metrics import measure, text_of
-from playground.scheduler import Stop
 
 quieten()
 

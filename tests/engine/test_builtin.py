@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
+from playground.engine import Stop
 from playground.engines import embedded, lean
 from playground.engines.draft_head import SHIPPED
 from playground.engines.embedded import locate_builtin
@@ -21,7 +22,6 @@ from playground.engines.refusal import Refusal, Stopped
 from playground.events import Done, Failed, Loading
 from playground.metrics import measure, text_of
 from playground.quantization import Quantization
-from playground.scheduler import Stop
 from playground.ui.examples import EXAMPLES
 
 from .conftest import ask, ids_of, make_model, run
@@ -252,7 +252,7 @@ def test_a_cached_model_runs_with_every_socket_blocked(real, tmp_path):
         "from playground.config import *\n"
         "from playground.engines.local import LocalEngine\n"
         "from playground.engines.options import *\n"
-        "from playground.scheduler import Stop\n"
+        "from playground.engine import Stop\n"
         f"e = LocalEngine(EngineOptions({default_cache_folder()!r}))\n"
         "for m in ('builtin', 'org/uncached'):\n"
         "    s = SlotSpec('s', 's', ModelSpec(m))\n"

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from playground.config import DecodeSpec, SlotSpec
+from playground.engine import Stop
 from playground.engines import compiling
 from playground.engines.refusal import Refusal, Stopped
 from playground.events import Compiled, Done, Failed, Loading, Started, WarmedUp
-from playground.scheduler import Stop
 
 from .conftest import ask, ids_of, measure, run
 

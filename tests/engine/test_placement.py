@@ -9,13 +9,13 @@ import torch
 from accelerate import dispatch_model
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
+from playground.engine import Stop
 from playground.engines import placement
 from playground.engines import weights as weights_module
 from playground.engines.options import EngineOptions
 from playground.engines.refusal import Refusal
 from playground.engines.worker import WorkerEngine
 from playground.events import Done, Failed, Quality, Ready, Tokens
-from playground.scheduler import Stop
 
 from .conftest import ask, ids_of, make_model, run
 

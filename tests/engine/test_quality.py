@@ -7,11 +7,11 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
+from playground.engine import Stop
 from playground.engines import quality
 from playground.engines.calibration import QUALITY_TEXTS, quality_texts
 from playground.events import Assessing, NoQuality, Quality
 from playground.quantization import Quantization
-from playground.scheduler import Stop
 
 from .conftest import ask, ids_of, make_model, make_tokenizer, run
 

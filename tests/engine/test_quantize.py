@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
+from playground.engine import Stop
 from playground.engines import gptq, packages, quantize
 from playground.engines.calibration import MAX_SAMPLES, SAMPLE_TOKENS, read_calibration, samples
 from playground.engines.local import LocalEngine
@@ -25,7 +26,6 @@ from playground.engines.refusal import Refusal
 from playground.engines.weights import WeightStore
 from playground.events import Done, Failed, Loading, Ready
 from playground.quantization import Quantization
-from playground.scheduler import Stop
 
 from .conftest import ask, ids_of, make_model, make_tokenizer, measure, run
 
@@ -424,7 +424,7 @@ def test_broken_packages_take_down_their_own_techniques_only(folder, tmp_path):
     code = (
         "from playground.config import *; from playground.quantization import *\n"
         "from playground.engines.worker import WorkerEngine; from playground.engines.options import EngineOptions\n"
-        "from playground.scheduler import Stop\n"
+        "from playground.engine import Stop\n"
         f"engine = WorkerEngine(EngineOptions({str(tmp_path / 'cache')!r}, offline=True))\n"
         "def last(q): return list(engine.run(SlotSpec('s', 's', ModelSpec(%r, quantization=q)), Prompt('hi', Settings(new_tokens=2)), Stop()))[-1]\n"
         "print(last(Quantization()))\n"

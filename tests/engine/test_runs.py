@@ -7,10 +7,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
+from playground.engine import Stop
 from playground.engines.local import LocalEngine
 from playground.engines.options import EngineOptions
 from playground.events import Done, Failed, Memory, Ready, Round, Started, Tokens, WarmedUp
-from playground.scheduler import Stop
 
 from .conftest import ask, ids_of, make_head, make_model, make_tokenizer, measure, run, text_of
 

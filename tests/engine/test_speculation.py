@@ -3,8 +3,8 @@
 import pytest
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
+from playground.engine import Stop
 from playground.events import Done, Drafts, Failed, Round, Tokens
-from playground.scheduler import Stop
 
 from .conftest import ask, ids_of, make_head, make_model, make_tokenizer, measure, run, text_of
 from .test_runs import plain

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from playground.config import DecodeSpec, ModelSpec, SlotSpec
+from playground.engine import Stop
 from playground.engines import weights as weights_module
 from playground.engines.local import LocalEngine
 from playground.engines.memory import Device, bytes_of, release_memory, tensors_of
@@ -19,7 +20,6 @@ from playground.engines.refusal import Refusal
 from playground.engines.weights import WeightStore
 from playground.events import Failed
 from playground.quantization import Quantization
-from playground.scheduler import Stop
 
 from .conftest import ask, ids_of, make_model, measure, run
 

@@ -11,11 +11,12 @@ import psutil
 import pytest
 
 from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
+from playground.engine import Stop
 from playground.engines.options import EngineOptions
 from playground.engines.refusal import Refusal
 from playground.engines.worker import WorkerEngine
 from playground.events import Assessing, Done, Failed, NoQuality, Quality, Tokens
-from playground.scheduler import Scheduler, Stop
+from playground.scheduler import Scheduler
 
 from .conftest import ask, ids_of, make_model, run
 
@@ -148,7 +149,7 @@ def test_a_whole_run_through_the_worker_brings_no_torch_into_the_web_process(tmp
         "from playground.config import *\n"
         "from playground.engines.options import EngineOptions\n"
         "from playground.engines.worker import WorkerEngine\n"
-        "from playground.scheduler import Stop\n"
+        "from playground.engine import Stop\n"
         f"e = WorkerEngine(EngineOptions({str(tmp_path)!r}, offline=True))\n"
         f"s = SlotSpec('s', 's', ModelSpec({tiny.model!r}, dtype='float32'))\n"
         "last = list(e.run(s, Prompt('hi', Settings(new_tokens=3)), Stop()))[-1]\n"

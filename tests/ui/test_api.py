@@ -34,7 +34,7 @@ def test_compare_is_documented_and_nothing_else_is_public(client):
     described = client.view_api(return_format="dict")["named_endpoints"]
     assert list(described) == ["/compare"]
     names = [p["parameter_name"] for p in described["/compare"]["parameters"]]
-    assert names == ["preset", "prompt", "settings", "mode", "slots", "quality"]
+    assert names == ["preset", "prompt", "settings", "mode", "slots", "quality", "repeats"]
 
 
 def test_compare_streams_every_slots_text_and_numbers(client):
@@ -88,7 +88,7 @@ def test_bad_input_is_refused_by_name_before_any_slot_runs(echoing, client, argu
 def test_numbers_that_json_clients_cannot_send_are_refused_too(echoing, number):
     """Sent by hand: Python's own client will not write them."""
     ran = len(echoing[1].ran)
-    body = f'{{"data": ["five-ways", "hi", {{"new_tokens": {number}}}, "fair", null, null]}}'
+    body = f'{{"data": ["five-ways", "hi", {{"new_tokens": {number}}}, "fair", null, null, null]}}'
     headers = {"content-type": "application/json"}
     answer = httpx.post(f"{echoing[0]}gradio_api/call/compare", content=body, headers=headers)
     if answer.is_success:
@@ -167,3 +167,27 @@ def test_quality_is_true_or_false_and_nothing_like_it(echoing, client, quality):
     with pytest.raises(Exception, match="quality"):
         client.predict("kv-cache", "hi", {}, "fair", None, quality, api_name="/compare")
     assert len(echoing[1].ran) == ran
+
+
+def test_a_benchmark_runs_every_slot_by_turns_and_tells_medians_noise_and_raw_values(echoing):
+    engine = ScriptedEngine(lambda slot, prompt: spoken("hello", gap_s=0.1 if slot.decode.cache == "none" else 0.05))
+    with launch(engine) as (url, _):
+        client = Client(url, verbose=False)
+        job = client.submit("kv-cache", "hi", {}, "benchmark", None, False, 3, api_name="/compare")
+        final = job.result(timeout=PATIENCE_S)
+        client.close()
+    # The scripted engine keeps nothing loaded, so the slots' runs follow one another after the first turn.
+    assert sorted(engine.ran) == sorted(["off", "on", "reference again"] * 3)
+    bench = final["benchmark"]
+    assert bench["repeats"] == 3 and bench["stopped"] is False and bench["noise_floor"]["decode_tok_per_s"] == 0
+    assert {slot: len(runs["decode_tok_per_s"]) for slot, runs in bench["runs"].items()} == {"off": 3, "on": 3}
+    assert final["slots"]["on"]["speedup"] == pytest.approx(2.0)
+    assert final["slots"]["on"]["metrics"]["decode_tok_per_s"] == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("repeats", [0, 101, 2.5, True, "3", -1])
+def test_a_number_of_runs_that_cannot_be_is_refused(client, echoing, repeats):
+    before = len(echoing[1].ran)
+    with pytest.raises(Exception, match="repeats"):
+        client.submit("kv-cache", "hi", {}, "benchmark", None, False, repeats, api_name="/compare").result(timeout=PATIENCE_S)
+    assert len(echoing[1].ran) == before

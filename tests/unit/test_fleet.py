@@ -1,9 +1,9 @@
 """Slots go to their device's engine, and everything reaches all engines that were made."""
 
 from playground.config import ModelSpec, Prompt, SlotSpec, worker_of
+from playground.engine import Resident, Stop
 from playground.engines.fleet import FleetEngine
 from playground.engines.scripted import ScriptedEngine, spoken
-from playground.scheduler import Resident, Stop
 
 
 class Remembering(ScriptedEngine):

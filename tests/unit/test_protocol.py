@@ -3,11 +3,11 @@
 import pytest
 
 from playground.config import Comparison, DecodeSpec, ModelSpec, Prompt, Settings, SlotSpec
+from playground.engine import Resident, Stop
 from playground.engines.scripted import ScriptedEngine, spoken
 from playground.events import Failed
 from playground.metrics import RunMetrics
 from playground.protocol import TWIN, Outcome, Series, benchmark
-from playground.scheduler import Resident, Stop
 
 
 def slot(name, model="m"):
@@ -105,3 +105,32 @@ def test_median_deviation_variation_and_percentiles():
     gaps = series.gaps()
     assert gaps["p50"] == gaps["p90"] == pytest.approx(0.01) and 0.01 < gaps["p99"] <= 1.0
     assert Series(slot("a")).median("ttft_s") is None and Series(slot("a")).gaps() == {}
+
+
+def full(rate, **others):
+    return RunMetrics(decode_tok_per_s=rate, finish="length", new_tokens=5, prompt_tokens=3, warmup_s=0.1, **others)
+
+
+def told(ours, reference=(10.0, 10.0), twin=(10.0, 10.5)):
+    def series(name, rates):
+        return Series(slot(name), tuple(r if isinstance(r, RunMetrics) else full(r) for r in rates))
+
+    found = Outcome(COMPARISON, Prompt("x"), 2, "interleaved", (series("a", reference), series("b", ours)), series(TWIN, twin))
+    return found.verdict(found.series[1])
+
+
+def test_a_verdict_is_a_ratio_only_beyond_the_noise_and_only_of_fair_pairs():
+    assert told([20.0, 20.0]).value == pytest.approx(2.0)
+    noise = told([10.2, 10.2])
+    assert noise.value is None and noise.reason == "no_difference" and noise.details == ("1.02", "4.8%")
+    assert told([full(20.0), full(20.0, recompiled_s=1.0)]).reason == "recompiled"
+    assert told([full(20.0), full(20.0, other_cores=2.0, cores=2)]).reason == "busy"
+    assert told([]).reason == "unfinished"
+
+
+def test_the_typical_run_is_the_median_one_with_medians_of_its_own():
+    series = Series(slot("a"), tuple(full(rate, ttft_s=ttft, groups=i) for i, (rate, ttft) in enumerate([(9.0, 1.0), (30.0, 3.0), (10.0, 9.0)])))
+    typical = series.typical
+    assert (typical.decode_tok_per_s, typical.ttft_s, typical.groups) == (10.0, 3.0, 2)
+    assert series.spread()["decode_tok_per_s"] == 1.0 and "peak_bytes" not in series.spread()
+    assert Series(slot("a"), failure="x").typical.finish == "failed"

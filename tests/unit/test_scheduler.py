@@ -5,9 +5,10 @@ import threading
 import pytest
 
 from playground.config import Comparison, DecodeSpec, ModelSpec, Prompt, SlotSpec
+from playground.engine import Stop
 from playground.engines.scripted import Hold, ScriptedEngine, spoken
-from playground.events import Assessing, Done, Failed, NoQuality, Quality, Queued, Started, Tokens
-from playground.scheduler import Scheduler, Stop
+from playground.events import Assessing, Done, Failed, NoQuality, Quality, Queued, Repetition, Started, Tokens
+from playground.scheduler import Scheduler
 
 PATIENCE_S = 20
 
@@ -264,3 +265,44 @@ def test_a_comparison_waits_for_a_question_and_survives_its_failure():
     go_on.set()
     thread.join()
     assert failures and isinstance(by_slot(job)["a"][-1], Done)
+
+
+def benched(script, *ids, repeats=3):
+    engine = ScriptedEngine(script)
+    job = Scheduler(engine).submit(comparison(*ids), Prompt("x"), "benchmark", "me", repeats=repeats)
+    return engine, job, list(job.events())
+
+
+def test_a_benchmark_tells_every_run_in_its_slots_column_and_the_twin_in_the_references():
+    engine, job, seen = benched(lambda slot, prompt: spoken("ok"), "a", "b")
+    begun = [(i.slot_id, i.event.number, i.event.again) for i in seen if isinstance(i.event, Repetition)]
+    assert sorted(begun) == sorted([(s, n, False) for s in "ab" for n in (1, 2, 3)] + [("a", n, True) for n in (1, 2, 3)])
+    assert [i.event.done for i in seen if isinstance(i.event, Repetition)] == list(range(9))
+    assert [len(series.runs) for series in job.outcome.series] == [3, 3] and len(job.outcome.twin.runs) == 3
+
+
+def test_stopping_a_benchmark_keeps_its_complete_runs_and_ends_every_column():
+    engine = ScriptedEngine(lambda slot, prompt: [Hold()] if slot.id == "b" else spoken("ok"))
+    job = Scheduler(engine).submit(comparison("a", "b", "c"), Prompt("x"), "benchmark", "me", repeats=3)
+    seen = until(job, lambda item: item.slot_id == "b" and isinstance(item.event, Repetition))
+    job.stop()
+    seen += list(job.events())
+    assert job.outcome.stopped and [len(s.runs) for s in job.outcome.series] == [1, 0, 0]
+    last = {item.slot_id: item.event for item in seen}
+    assert last["a"].reason == "length" and last["b"] == last["c"] == Done("stopped")
+
+
+def test_an_engine_that_breaks_fails_its_slot_and_the_benchmark_goes_on():
+    def script(slot, prompt):
+        if slot.id == "b":
+            raise RuntimeError("boom")
+        return spoken("ok")
+
+    _, job, _ = benched(script, "a", "b")
+    assert "boom" in job.outcome.series[1].failure and len(job.outcome.series[0].runs) == 3
+
+
+def test_an_ordinary_comparison_has_no_outcome():
+    job = Scheduler(ScriptedEngine(lambda slot, prompt: spoken("ok"))).submit(comparison("a"), Prompt("x"), "fair", "me")
+    list(job.events())
+    assert job.outcome is None

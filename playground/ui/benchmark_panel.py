@@ -1,0 +1,129 @@
+"""A benchmark on the page: how far it is, and its table once it has ended, with what a file of it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from ..board import Board
+from ..config import REPEATS
+from ..protocol import Outcome, Series
+from ..report import report
+from ..runcard import Machine, RunCard, card_of, save
+from .columns import DASH, megabytes, seconds
+from .i18n import Words
+
+
+@dataclass
+class BenchmarkPanel:
+    """Created inside the page's layout."""
+
+    repeats: gr.Radio = None
+    progress: gr.HTML = None
+    result: gr.HTML = None
+    card: gr.DownloadButton = None
+    markdown: gr.DownloadButton = None
+
+
+def lay_out_control(panel: BenchmarkPanel, say: Any) -> None:
+    """How often a benchmark runs each slot."""
+    panel.repeats = gr.Radio(list(REPEATS), value=REPEATS[1], elem_id="repeats")
+    say(panel.repeats, label="repeats", info="repeats_info")
+
+
+def lay_out_result(panel: BenchmarkPanel, say: Any) -> None:
+    """The table and its files, empty until a benchmark has ended."""
+    panel.result = gr.HTML(elem_id="benchmark")
+    with gr.Row(elem_id="benchmark-files"):
+        panel.card = gr.DownloadButton(visible=False, elem_id="card", size="sm")
+        panel.markdown = gr.DownloadButton(visible=False, elem_id="markdown", size="sm")
+    say(panel.card, label="benchmark.card")
+    say(panel.markdown, label="benchmark.markdown")
+
+
+def progress_html(board: Board, words: Words) -> str:
+    """A bar with the runs so far and the time that is left; empty when no benchmark runs."""
+    found = board.repetition
+    if found is None:
+        return ""
+    text = words("benchmark.progress", found.done + 1, found.total)
+    if found.left_s is not None:
+        text += " · " + words("benchmark.left", seconds(found.left_s) if found.left_s < 90 else f"{found.left_s / 60:.0f} min")
+    return f'<div class="benchmark-progress" role="status"><progress value="{found.done}" max="{found.total}"></progress><span>{escape(text)}</span></div>'
+
+
+def result_html(board: Board, machine: Machine | None, words: Words) -> str:
+    """The table: medians and spreads of every slot, what they stand against, and how it was measured."""
+    outcome = board.outcome
+    if outcome is None:
+        return ""
+    keys = ("slots", "speedup", "decode", "ttft", "benchmark.gaps", "benchmark.variation", "acceptance", "peak", "benchmark.runs")
+    head = "".join(f"<th>{escape(words(key))}</th>" for key in keys)
+    rows = "".join(_row(outcome, series, words) for series in outcome.series)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in _notes(outcome, machine, words))
+    return f'<div class="benchmark">{notes}<table class="facts figures"><tr>{head}</tr>{rows}</table></div>'
+
+
+def _row(outcome: Outcome, series: Series, words: Words) -> str:
+    name = f"<th>{escape(series.slot.name)}</th>"
+    if series.failure:
+        return f'<tr>{name}<td colspan="8">{escape(series.failure)}</td></tr>'
+    gaps = series.gaps()
+    acceptance = series.median("acceptance_rate")
+    variation = series.variation("decode_tok_per_s")
+    cells = [
+        _verdict(outcome, series, words),
+        _spread(series, "decode_tok_per_s", "{:.2f}"),
+        _spread(series, "ttft_s", "{:.3f}"),
+        " / ".join(f"{1e3 * gaps[p]:.0f}" for p in ("p50", "p90", "p99")) if gaps else DASH,
+        DASH if variation is None else f"{variation:.1%}",
+        DASH if acceptance is None else f"{acceptance:.0%}",
+        megabytes(int(peak)) if (peak := series.median("peak_bytes")) else DASH,
+        ", ".join(f"{value:.1f}" for value in series.values("decode_tok_per_s")) or DASH,
+    ]
+    return f"<tr>{name}{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+
+
+def _verdict(outcome: Outcome, series: Series, words: Words) -> str:
+    if series is outcome.reference:
+        return words("reference")
+    verdict = outcome.verdict(series)
+    return words(f"why.{verdict.reason}", *verdict.details) if verdict.reason else f"{verdict.value:.2f}×"
+
+
+def _spread(series: Series, metric: str, form: str) -> str:
+    middle, deviation = series.median(metric), series.mad(metric)
+    return DASH if middle is None else f"{form.format(middle)} ± {form.format(deviation)}"
+
+
+def _notes(outcome: Outcome, machine: Machine | None, words: Words) -> list[str]:
+    floor = outcome.noise_floor("decode_tok_per_s")
+    notes = [words("benchmark.how", outcome.repeats, outcome.prompt.settings.new_tokens)]
+    notes.append(words("benchmark.noise", DASH if floor is None else f"{floor:.1%}"))
+    if outcome.order == "blocked":
+        notes.append(words("benchmark.blocked"))
+    if outcome.stopped:
+        notes.append(words("benchmark.stopped"))
+    if machine is not None and machine.busy:
+        notes.append(words("benchmark.busy", f"{machine.load:.1f}", machine.cores))
+    return notes
+
+
+def card_for(outcome: Outcome, machine: Machine, device: str, made: str) -> RunCard:
+    """The outcome as a card; the device's name is known once the engine has started."""
+    return card_of(outcome, dataclasses.replace(machine, device=device), made)
+
+
+def write_files(card: RunCard) -> tuple[str, str]:
+    """The card as JSON and as Markdown, in a folder of their own; returns both paths."""
+    folder = Path(tempfile.mkdtemp(prefix="benchmark-"))
+    stem = f"{card.outcome.comparison.id}-{card.made[:16].replace(':', '')}"
+    save(card, folder / f"{stem}.json")
+    (folder / f"{stem}.md").write_text(report(card), encoding="utf-8")
+    return str(folder / f"{stem}.json"), str(folder / f"{stem}.md")
