@@ -20,7 +20,8 @@ from .engines.worker import WorkerEngine
 from .presets import find_preset, load_presets
 from .protocol import Step, benchmark
 from .report import against, report
-from .runcard import card_of, load, now, save, this_machine
+from .runcard import Machine, card_of, load, now, save, this_machine
+from .sweep import VARIABLES, Sweep, Swept, checked_values, sweep
 
 DEFAULT_PROMPT = "Why is the sky blue? Explain it to a ten-year-old."
 
@@ -42,6 +43,7 @@ def _flags() -> argparse.Namespace:
     parser.add_argument("--prompt", default=DEFAULT_PROMPT)
     parser.add_argument("--repeat", type=int, default=5, help="runs a slot (%(default)s)")
     parser.add_argument("--new-tokens", type=int, help="ids every slot generates (as the preset says)")
+    parser.add_argument("--sweep", metavar="SETTING=VALUES", help=f"a benchmark at each value, such as new_tokens=16,64; one of {', '.join(VARIABLES)}")
     parser.add_argument("--slots", help="ids to run, separated by commas (all)")
     parser.add_argument("--model", help="hub id or folder that replaces the preset's model")
     parser.add_argument("--json", type=Path, help="file to write the run card to")
@@ -67,16 +69,22 @@ def _bench(flags: argparse.Namespace) -> int:
         comparison = comparison.with_model(flags.model)
     asked = {} if flags.new_tokens is None else {"new_tokens": flags.new_tokens}
     prompt = checked_prompt(flags.prompt, checked_settings(asked, comparison.settings))
+    swept = _sweep(flags.sweep) if flags.sweep else None
     stop = Stop()
     signal.signal(signal.SIGINT, lambda *_: stop.set())
     engine = FleetEngine(lambda ranks: WorkerEngine(EngineOptions(flags.cache, offline=flags.offline), ranks))
     made, before = now(), this_machine("")
     try:
-        outcome = benchmark(engine, comparison, prompt, flags.repeat, stop, _say)
+        if swept:
+            found = sweep(engine, comparison, prompt, *swept, flags.repeat, stop, lambda value, step: _say(step, f"{swept[0]} = {value}, "))
+        else:
+            outcome = benchmark(engine, comparison, prompt, flags.repeat, stop, _say)
         machine = dataclasses.replace(before, device=engine.machine())
     finally:
         engine.close()
     print("\r\033[K", end="", file=sys.stderr)
+    if swept:
+        return _tell_sweep(found, len(swept[1]), machine, made, flags)
     card = card_of(outcome, machine, made)
     if flags.json:
         save(card, flags.json)
@@ -87,9 +95,27 @@ def _bench(flags: argparse.Namespace) -> int:
     return 1 if any(series.failure for series in (*outcome.series, outcome.twin)) else 0
 
 
-def _say(step: Step) -> None:
+def _sweep(given: str) -> tuple[Swept, tuple[int, ...]]:
+    variable, _, values = given.partition("=")
+    return checked_values(variable, values)
+
+
+def _tell_sweep(found: Sweep, wanted: int, machine: Machine, made: str, flags: argparse.Namespace) -> int:
+    """A card a value beside the file that was named, and the tables one after another."""
+    for point in found.points:
+        card = card_of(point.outcome, machine, made)
+        if flags.json:
+            save(card, flags.json.with_name(f"{flags.json.stem}-{found.variable}-{point.value}{flags.json.suffix}"))
+        if flags.markdown or not flags.json:
+            print(f"# {found.variable} = {point.value}\n\n{report(card)}")
+    if len(found.points) < wanted:
+        return 130
+    return 1 if any(series.failure for point in found.points for series in point.outcome.series) else 0
+
+
+def _say(step: Step, where: str = "") -> None:
     left = "" if step.left_s is None else f", about {step.left_s / 60:.0f} min left" if step.left_s > 90 else f", about {step.left_s:.0f} s left"
-    print(f"\r\033[K{step.done + 1} of {step.total}: {step.slot.name}{left}", end="", file=sys.stderr, flush=True)
+    print(f"\r\033[K{where}{step.done + 1} of {step.total}: {step.slot.name}{left}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -218,6 +218,7 @@ def _bounded(default: float, low: float, high: float) -> Any:
 class Settings:
     """How every slot of a comparison generates. Temperature 0 is greedy.
 
+    `batch` copies of the prompt are answered at once; the first one is shown.
     `draft_len` is k. Where a model drafts, `draft_schedule` says whether k stays ("constant") or
     follows the last round's success, and `draft_threshold` ends a draft at the first id that the
     drafter holds less likely than that (0: never). `stop_strings` are texts, one a line: the id that
@@ -228,6 +229,7 @@ class Settings:
     temperature: float = _bounded(0.0, 0.0, 5.0)
     top_p: float = _bounded(1.0, 0.01, 1.0)
     seed: int = _bounded(0, 0, 2**31 - 1)
+    batch: int = _bounded(1, 1, 64)
     draft_len: int = _bounded(5, 1, 32)
     draft_schedule: DraftSchedule = _one_of("constant", DraftSchedule)
     draft_threshold: float = _bounded(0.0, 0.0, 1.0)

@@ -95,13 +95,14 @@ class Started:
     """t0: inputs on the device, device synchronised, generation is about to begin.
 
     `reused_tokens` of the prompt are in the KV cache already, from an earlier turn. Equal `prompt_key` means equal
-    ids; 0 is unknown.
+    ids; 0 is unknown. `batch` such prompts are answered at once.
     """
 
     t_ns: int
     prompt_tokens: int
     reused_tokens: int = 0
     prompt_key: int = 0
+    batch: int = 1
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ class RunMetrics:
     prompt_tokens: int | None = None
     reused_tokens: int | None = None
     prompt_key: int | None = None
+    batch: int = 1
+    all_tok_per_s: float | None = None
     new_tokens: int = 0
     visible_tokens: int = 0
     groups: int = 0
@@ -173,6 +175,7 @@ def _timing(events: tuple[Event, ...]) -> dict:
         return {}
     numbers: dict = {
         "prompt_tokens": start.prompt_tokens, "reused_tokens": start.reused_tokens, "prompt_key": start.prompt_key or None,
+        "batch": start.batch,
     }
     if not groups:
         return numbers
@@ -187,6 +190,7 @@ def _timing(events: tuple[Event, ...]) -> dict:
         "groups": len(groups),
         "ttft_s": ttft_s,
         "decode_tok_per_s": rate,
+        "all_tok_per_s": rate * start.batch if rate else None,
         "tpot_s": 1 / rate if rate else None,
         "e2e_tok_per_s": _per_s(total, last.t_ns - start.t_ns),
         "prefill_tok_per_s": _per_s(start.prompt_tokens - start.reused_tokens, first.t_ns - start.t_ns),

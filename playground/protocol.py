@@ -20,7 +20,7 @@ from .metrics import RunMetrics, measure
 from .verdicts import Speedup, unfairness
 
 TWIN = "reference again"
-MEDIANS = ("decode_tok_per_s", "ttft_s", "tpot_s", "e2e_tok_per_s", "prefill_tok_per_s", "bandwidth_utilization", "peak_bytes")
+MEDIANS = ("decode_tok_per_s", "all_tok_per_s", "ttft_s", "tpot_s", "e2e_tok_per_s", "prefill_tok_per_s", "bandwidth_utilization", "peak_bytes")
 
 Order = Literal["interleaved", "blocked"]
 
@@ -39,7 +39,7 @@ class Series:
         if not self.runs:
             return RunMetrics(finish="failed" if self.failure else None)
         ordered = sorted(self.runs, key=lambda run: run.decode_tok_per_s or 0.0)
-        medians = {name: self.median(name) for name in MEDIANS}
+        medians = {name: self.median(name) for name in MEDIANS} | {"compile_s": max(self.values("compile_s"), default=None)}
         return dataclasses.replace(ordered[(len(ordered) - 1) // 2], **medians)
 
     def spread(self) -> dict[str, float]:

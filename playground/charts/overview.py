@@ -56,6 +56,7 @@ def _bars(
         x=values,
         text=[form.format(value) if value is not None else "" for value in values],
         textposition="inside" if any(row.spread for row in rows) else "outside",
+        insidetextanchor="start",
         cliponaxis=False,
         marker={"color": [slot_colour(i) for i in range(len(rows))]},
         error_x={"type": "data", "array": [row.spread.get(metric, 0) for row in rows], "visible": any(row.spread for row in rows)},

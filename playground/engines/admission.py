@@ -11,6 +11,7 @@ from .weights import Card
 def admit(slot: SlotSpec, prompt: Prompt, prompt_tokens: int, card: Card, drafter: Card | None) -> None:
     """Raise Refusal for what this device, this model or this pair of models cannot do."""
     _check_length(prompt_tokens, prompt, card)
+    _check_batch(slot, prompt)
     _check_speculation(slot, card, drafter, prompt)
     if reason := attention.unavailable(slot.decode.attention, card.device):
         raise reason
@@ -33,6 +34,17 @@ def _check_length(prompt_tokens: int, prompt: Prompt, card: Card) -> None:
             f"{prompt_tokens + wanted:,}; this model's context is {card.context:,}.",
             f"Ask for at most {max(0, card.context - prompt_tokens):,} new tokens, or shorten the prompt.",
         )
+
+
+def _check_batch(slot: SlotSpec, prompt: Prompt) -> None:
+    if prompt.settings.batch == 1:
+        return
+    for choice, on in (("speculation", slot.decode.speculation != "none"), ("keep_prefix", slot.decode.keep_prefix)):
+        if on:
+            raise Refusal(
+                f"batch: {choice} answers one prompt at a time; {prompt.settings.batch} were asked for.",
+                f"Set batch to 1, or leave {choice} out of this slot.",
+            )
 
 
 def _check_speculation(slot: SlotSpec, card: Card, drafter: Card | None, prompt: Prompt) -> None:

@@ -42,11 +42,16 @@ class ReadySlot:
 
 def run_bytes(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt, card: Card) -> int:
     """What a run is predicted to need beside weights: the KV cache at its longest, and working memory."""
-    kv = caches.predicted_bytes(slot.decode, card.config, cache_room(slot, ids, prompt), card.dtype) or 0
-    return kv + working_bytes(slot, card, ids.shape[1])
+    return kv_bytes(slot, ids, prompt, card) + working_bytes(slot, card, ids.shape[1], prompt.settings.batch)
 
 
-def working_bytes(slot: SlotSpec, card: Card, prompt_tokens: int) -> int:
+def kv_bytes(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt, card: Card) -> int:
+    """What the formula says of the KV cache at its longest; 0 where it says nothing."""
+    room, batch = cache_room(slot, ids, prompt), prompt.settings.batch
+    return caches.predicted_bytes(slot.decode, card.config, room, card.dtype, batch) or 0
+
+
+def working_bytes(slot: SlotSpec, card: Card, prompt_tokens: int, batch: int = 1) -> int:
     """Activations of the prompt's forward at their widest, roughly: the residual stream with a layer's projections or
     its MLP, scores of one position in float32, and with eager or math attention one layer's scores of all positions.
     """
@@ -56,18 +61,18 @@ def working_bytes(slot: SlotSpec, card: Card, prompt_tokens: int) -> int:
     needed = prompt_tokens * wide * card.dtype.itemsize + 2 * 4 * text.vocab_size
     if slot.decode.attention in ("eager", "sdpa-math"):
         needed += getattr(text, "num_attention_heads", 1) * prompt_tokens**2 * (4 + card.dtype.itemsize)
-    return needed
+    return batch * needed
 
 
 def cache_room(slot: SlotSpec, ids: torch.Tensor, prompt: Prompt) -> int:
     return caches.room(slot.decode, ids.shape[1] + prompt.settings.new_tokens, prompt.settings.draft_len)
 
 
-def predicted_kv(slot: ReadySlot, cache: Any, room: int) -> int | None:
+def predicted_kv(slot: ReadySlot, cache: Any, room: int, batch: int) -> int | None:
     """What the formula says of the cache as it is now; a static one has all its room from the start."""
     decode = slot.spec.decode
     length = room if "static" in decode.cache else cache.get_seq_length() if cache is not None else 0
-    return caches.predicted_bytes(decode, slot.card.config, int(length), slot.card.dtype)
+    return caches.predicted_bytes(decode, slot.card.config, int(length), slot.card.dtype, batch)
 
 
 def eos_ids(card: Card, prompt: Prompt) -> tuple[int, ...]:
@@ -83,6 +88,7 @@ def call_generate(
     if slot.spec.decode.compile != "none":
         options["compile_config"] = compiling.config_for(slot.spec.decode.compile, card.device)
     config = GenerationConfig(return_dict_in_generate=True, **options)
+    ids = ids.repeat(prompt.settings.batch, 1)
     with ExitStack() as stack:
         extra: dict[str, Any] = {} if known is None else {"cache": known}
         drafter = slot.module if slot.spec.decode.speculation == "early-exit" else slot.drafter
@@ -186,7 +192,8 @@ class Tap(BaseStreamer):
     """Hears the ids of every step from the model's own loop, stamps them and passes them on."""
 
     def __init__(
-        self, codec: Codec, eos_ids: tuple[int, ...], new_tokens: int, stop: Stop, emit: Emit, stops: tuple[str, ...] = ()
+        self, codec: Codec, eos_ids: tuple[int, ...], new_tokens: int, stop: Stop, emit: Emit, stops: tuple[str, ...] = (),
+        batch: int = 1,
     ):
         self.text = TextStream(codec)
         self.rounds = speculate.RoundCounter(eos_ids)
@@ -199,6 +206,7 @@ class Tap(BaseStreamer):
         self._prompt_seen = False
         self._last_id: int | None = None
         self._missing = new_tokens
+        self._batch = batch
         self.spent_ns = 0  # from hearing of ids to having passed them on, all steps together
 
     def put(self, value: torch.Tensor) -> None:
@@ -206,10 +214,11 @@ class Tap(BaseStreamer):
         if not self._prompt_seen:
             self._prompt_seen = True
             return
-        if self._strings.found:
-            return  # a step that was under way when the stop string was seen
+        if self._strings.found or self._last_id in self._eos_ids:
+            return  # a step that was under way when the stop string was seen, or others of a batch that still go on
         arrived = time.perf_counter_ns()
-        ids = self._strings.keep(tuple(value.reshape(-1).tolist()))
+        # One id each of a batch, whose first is shown; else all ids of a round.
+        ids = self._strings.keep(tuple(value.reshape(-1).tolist())[: 1 if self._batch > 1 else None])
         self._last_id = ids[-1]
         self._missing -= len(ids)
         settled = self.rounds.settle(ids, arrived, cut=self._strings.found)

@@ -8,8 +8,7 @@ from typing import Any
 from ..config import ModelSpec, Prompt, SlotSpec, describe_model
 from ..forecast import Forecast
 from .admission import admit
-from .caches import predicted_bytes
-from .decoding import cache_room, working_bytes
+from .decoding import kv_bytes, working_bytes
 from .quantize import slow_here
 from .refusal import Refusal
 from .weights import Card, WeightStore
@@ -44,8 +43,7 @@ def _one(
     device, name = card.device, card.device.name
     ids = card.codec.encode(prompt, prompt.history(slot.id))
     new = {spec: 0 if spec in loaded else store.predicted_bytes(spec) for spec in (slot.model, slot.decode.drafter) if spec}
-    kv = predicted_bytes(slot.decode, card.config, cache_room(slot, ids, prompt), card.dtype) or 0
-    working = working_bytes(slot, card, ids.shape[1])
+    kv, working = kv_bytes(slot, ids, prompt, card), working_bytes(slot, card, ids.shape[1], prompt.settings.batch)
     needed = sum(new.values()) + kv + working
     free = store.room(device) + freed.get(name, 0)
     evicts: list[str] = []

@@ -182,9 +182,9 @@ class LocalEngine:
         if ranks.agreed(stop.is_set()):
             return Done("stopped")
         torch.manual_seed(prompt.settings.seed)
-        tap = Tap(slot.card.codec, eos_ids(slot.card, prompt), settings.new_tokens, stop, emit, settings.stops)
+        tap = Tap(slot.card.codec, eos_ids(slot.card, prompt), settings.new_tokens, stop, emit, settings.stops, settings.batch)
         started = device.now_ns()
-        emit(Started(started, ids.shape[1], reused, zlib.crc32(ids.cpu().numpy().tobytes()) or 1))
+        emit(Started(started, ids.shape[1], reused, zlib.crc32(ids.cpu().numpy().tobytes()) or 1, settings.batch))
         load = HostLoad()
         with compiling.CompileClock() as compiled, Forwards(slot, lambda: tap.rounds.drafting) as forwards:
             cache, said = call_generate(slot, ids, prompt, prompt.settings.new_tokens, tap, known)
@@ -199,7 +199,7 @@ class LocalEngine:
                 peak_bytes=device.peak_bytes(),
                 reserved_bytes=device.peak_reserved_bytes(),
                 kv_bytes=ranks.total(bytes_of(cache)),
-                kv_predicted_bytes=predicted_kv(slot, cache, cache_room(slot.spec, ids, prompt)),
+                kv_predicted_bytes=predicted_kv(slot, cache, cache_room(slot.spec, ids, prompt), settings.batch),
             )
         )
         if slot.spec.decode.keep_prefix:

@@ -61,6 +61,7 @@ def script(slot: SlotSpec, prompt: Prompt, facts: Facts) -> str:
         *model,
         "model.generation_config = GenerationConfig()  # a checkpoint's own defaults would fill what is None below",
         *_inputs(prompt, prompt.history(slot.id)),
+        *_batch(settings.batch),
         "config = GenerationConfig(",
         *call,
         ")",
@@ -166,6 +167,10 @@ def _inputs(prompt: Prompt, history: History) -> list[str]:
         '    messages, add_generation_prompt=True, return_dict=True, return_tensors="pt"',
         ").to(model.device)",
     ]
+
+
+def _batch(batch: int) -> list[str]:
+    return [f"inputs = {{name: value.repeat({batch}, 1) for name, value in inputs.items()}}"] if batch > 1 else []
 
 
 def _options(slot: SlotSpec, prompt: Prompt, facts: Facts) -> dict[str, str]:

@@ -121,6 +121,8 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
         _row(words("kv"), megabytes(run.kv_bytes), words("kv_why", megabytes(run.kv_predicted_bytes))),
         _row(words("load"), seconds(run.load_s), words("load_why", seconds(run.warmup_s))),
     ]
+    if run.batch > 1:
+        rows.insert(2, _row(words("all_rate"), _number(run.all_tok_per_s, "{:.1f} tok/s"), words("all_rate_why", run.batch), main=True))
     if run.compile_s is not None:
         rows.append(_row(words("compile"), seconds(run.compile_s), words("compile_why")))
     if column.slot.decode.keep_prefix and run.prompt_tokens:

@@ -18,6 +18,7 @@ from ..engine import EngineError
 from ..presets import find_preset
 from ..runcard import Machine, RunCard, now, this_machine
 from ..scheduler import Job, Scheduler
+from ..sweep import Point, Sweep, checked_values, varied
 from .benchmark_panel import card_for, progress_html, result_html, write_files
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading, draw_notice
 from .gptq_form import group_choices, with_gptq
@@ -26,6 +27,9 @@ from .kv_panel import checkup_html
 from .panels import capabilities_table, forecast_table, loaded_table, machine_line
 from .parts import Parts
 from .summary import summary_html
+from .sweep_panel import draw as draw_sweep
+from .sweep_panel import progress_html as sweep_progress
+from .sweep_panel import usual_values, variable_choices
 
 REFRESH_S = 0.33
 Updates = dict[Any, Any]
@@ -272,6 +276,46 @@ class Handlers:
             idle |= self._panel(view.words) | self._redraw(view.board, view.words, machine)
         yield idle
 
+    def choose_sweep(self, variable: str) -> str:
+        """Values to start from, for another setting to vary."""
+        return usual_values(variable)
+
+    def press_sweep(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
+        """A benchmark at each value of one setting; the charts fill as values are complete."""
+        parts, panel = self._parts, self._parts.sweep
+        words = Words(values[parts.language])
+        try:
+            asked = self._asked_on_page(values)
+            variable, wanted = checked_values(values[panel.variable], values[panel.values])
+        except ConfigError as error:
+            yield {parts.notice: draw_notice(str(error))}
+            return
+        self._scheduler.stop_session(request.session_hash)
+        off, points = gr.update(interactive=False), []
+        yield {parts.compare: off, parts.follow_up: off, panel.run: off, parts.stop: gr.update(interactive=True), parts.notice: ""}
+        try:
+            for place, value in enumerate(wanted):
+                prompt, at = varied(asked.prompt, variable, value), (place, len(wanted))
+                job = self._scheduler.submit(
+                    asked.comparison, prompt, "benchmark", request.session_hash, repeats=asked.repeats
+                )
+                try:
+                    board = Board(asked.comparison, "benchmark")
+                    while not job.ended:
+                        board.absorb(job.gather(REFRESH_S))
+                        yield {panel.progress: sweep_progress(variable, value, at, board.repetition, words)}
+                finally:
+                    job.stop()
+                if job.outcome is None or job.outcome.stopped:
+                    break
+                points.append(Point(value, job.outcome))
+        finally:
+            on = gr.update(interactive=True)
+            drawn = draw_sweep(Sweep(variable, tuple(points)), words)
+            done = {panel.charts[name]: figure for name, figure in drawn.items()}
+            done |= {parts.compare: on, parts.follow_up: on, panel.run: on, parts.stop: off, panel.progress: ""}
+        yield done
+
     def compare_api(
         self,
         preset: str,
@@ -285,7 +329,7 @@ class Handlers:
         """Run a comparison and stream it: each update is the whole state as plain JSON.
 
         preset: id of a preset, such as "five-ways". prompt: text. settings: any of new_tokens,
-        temperature, top_p, seed, draft_len, draft_schedule, draft_threshold, system_prompt, chat_template,
+        temperature, top_p, seed, batch, draft_len, draft_schedule, draft_threshold, system_prompt, chat_template,
         ignore_eos, stop_strings; what is left out follows the preset. mode: "fair", "race" or "benchmark". slots: ids to run; all when left out.
         quality: measure KL divergence, top-1 agreement and perplexity after the answers; as the
         preset says when left out. repeats: how often a benchmark runs each slot, 1 to 100.
@@ -367,6 +411,7 @@ class Handlers:
         updates[self._parts.mode] = gr.update(
             label=words("mode"), info=words("mode_info"), choices=modes
         )
+        updates[self._parts.sweep.variable] = gr.update(label=words("sweep.variable"), choices=variable_choices(words))
         updates[self._parts.heading] = draw_heading(words)
         return updates
 

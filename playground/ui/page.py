@@ -11,7 +11,7 @@ import gradio as gr
 from ..board import Board
 from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of, choices_of
 from ..scheduler import Scheduler
-from . import benchmark_panel, gptq_form, kv_panel
+from . import benchmark_panel, gptq_form, kv_panel, sweep_panel
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading
 from .examples import EXAMPLES
 from .handlers import Handlers
@@ -43,6 +43,7 @@ def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
     parts.notice = gr.HTML(elem_id="notice")
     parts.benchmark.progress = gr.HTML(elem_id="progress")
     _results(parts, board)
+    parts.sweep = sweep_panel.lay_out(parts.say, parts.words)
     _models(parts)
     with gr.Accordion(open=False, elem_id="fit") as parts.fit:
         parts.forecast = gr.HTML(elem_id="forecast", min_height=60)
@@ -187,6 +188,10 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     followed = parts.follow_up.click(handlers.press_follow_up, **runs)
     for run in (compared, followed):
         run.then(None, None, None, js=_UNDIM, api_visibility="private")
+    parts.sweep.variable.input(handlers.choose_sweep, parts.sweep.variable, parts.sweep.values, **quick)
+    parts.sweep.run.click(
+        handlers.press_sweep, asked | {parts.sweep.variable, parts.sweep.values}, everything, concurrency_limit=None, trigger_mode="once", **private
+    )
     parts.stop.click(handlers.stop, None, None, **quick)
     parts.tint.change(None, parts.tint, None, js=_TOGGLE_TINT, api_visibility="private")
     panel = [parts.machine, parts.loaded, parts.chosen_model, parts.notice]

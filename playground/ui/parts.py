@@ -11,6 +11,7 @@ from .benchmark_panel import BenchmarkPanel
 from .gptq_form import GptqForm
 from .i18n import Words
 from .kv_panel import KvPanel
+from .sweep_panel import SweepPanel
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Parts:
     charts: dict[str, gr.Plot] = field(default_factory=dict)
     gptq: GptqForm = field(default_factory=GptqForm)
     kv: KvPanel = field(default_factory=KvPanel)
+    sweep: SweepPanel = field(default_factory=SweepPanel)
     capabilities: gr.Accordion = None
     techniques: gr.HTML = None
     fit: gr.Accordion = None
@@ -66,8 +68,8 @@ class Parts:
         named = [
             value
             for name, value in vars(self).items()
-            if name not in ("words", "settings", "columns", "charts", "gptq", "kv", "benchmark", "_texts")
+            if name not in ("words", "settings", "columns", "charts", "gptq", "kv", "benchmark", "sweep", "_texts")
         ]
         spoken = [component for component, _ in self._texts]
-        found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *vars(self.benchmark).values(), *self.columns, *self.charts.values()]
+        found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *vars(self.benchmark).values(), *self.sweep.components(), *self.columns, *self.charts.values()]
         return list(dict.fromkeys(found))

@@ -45,6 +45,10 @@ CSS = """
 #summary .summary b { font-size: 1.1rem; color: var(--body-text-color); overflow-wrap: anywhere; }
 #charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; align-items: start; }
 @media (max-width: 800px) { #charts { grid-template-columns: minmax(0, 1fr); } }
+#sweep-charts { display: grid !important; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; align-items: start; }
+#sweep-charts > * { min-width: 0 !important; }
+@media (max-width: 800px) { #sweep-charts { grid-template-columns: minmax(0, 1fr); } }
+#sweep-progress:not(:has(.benchmark-progress)) { display: none; }
 #charts.stale { opacity: 0.25; }
 #charts > #chart-timeline { grid-column: 1 / -1; }
 #charts > * { min-width: 0 !important; }

@@ -81,7 +81,8 @@ def test_compare_can_be_pressed_once_the_pages_first_answer_is_here(open_page):
     page = open_page(echo)
     slow, held = page.context.new_page(), []
     slow.route("**/gradio_api/run/**", lambda route: held.append(route))
-    slow.goto(page.url)
+    with slow.expect_request("**/gradio_api/run/**"):
+        slow.goto(page.url)
     slow.wait_for_selector(".slot")
     assert slow.is_disabled("#compare")
     held[0].continue_()
@@ -307,6 +308,23 @@ def test_a_benchmark_shows_its_progress_then_medians_noise_and_files(open_page, 
         page.locator("a#card, #card a, #card").first.click()
     taken.value.save_as(tmp_path / "card.json")
     assert [len(series.runs) for series in load(tmp_path / "card.json").outcome.series] == [3, 3]
+
+
+def test_a_sweep_draws_a_line_a_slot_and_refuses_values_that_cannot_be(open_page):
+    page = open_page(echo, query="?preset=kv-cache")
+    page.click("#repeats label:has-text('3')")
+    page.click("#sweep button.label-wrap")
+    page.fill("#sweep-values textarea, #sweep-values input", "0, 8")
+    page.click("#sweep-run")
+    page.wait_for_selector("#notice .notice")
+    assert "prompt_tokens" in page.locator("#notice").inner_text()
+    page.fill("#sweep-values textarea, #sweep-values input", "8, 16")
+    page.click("#sweep-run")
+    page.wait_for_selector("#sweep-all_tok_per_s .scatterlayer .trace", state="attached")
+    # A line a slot, and a band each.
+    assert page.locator("#sweep-all_tok_per_s .scatterlayer .trace").count() == 4
+    page.wait_for_function("!document.querySelector('#compare').disabled && !document.querySelector('#sweep-progress progress')")
+    assert phases(page) == ["idle"] * 2, "the columns are left alone"
 
 
 def test_a_follow_up_goes_on_from_every_columns_own_answer(open_page):

@@ -72,7 +72,7 @@ def test_weights(engine, tmp_path, how):
 
 @pytest.mark.parametrize("settings", [
     {"temperature": 0.8, "top_p": 0.9, "seed": 7}, {"chat_template": False}, {"system_prompt": "Be 'brief'."},
-    {"ignore_eos": False}, {"stop_strings": "e\na"}, {"draft_len": 2, "temperature": 1.0},
+    {"ignore_eos": False}, {"stop_strings": "e\na"}, {"draft_len": 2, "temperature": 1.0}, {"batch": 2},
 ])  # fmt: skip
 def test_settings(engine, tiny, settings):
     speculation = "prompt-lookup" if "draft_len" in settings else "none"
