@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -64,11 +65,18 @@ def _served(url: str) -> bool:
 
 
 def by_turns(repeats: int, *sides: Callable[[], Any]) -> list[list[Any]]:
-    """What each side gives, run `repeats` times, the order turned round each time."""
+    """What each side gives, run `repeats` times: two in turned order each time, more in an order that chance decides,
+    so that none always follows the same one. The order is the same in every run of a script.
+    """
     found: list[list[Any]] = [[] for _ in sides]
+    chance = random.Random(0)
     for turn in range(repeats):
         pairs = list(zip(sides, found))
-        for side, results in pairs if turn % 2 else reversed(pairs):
+        if len(pairs) > 2:
+            chance.shuffle(pairs)
+        elif turn % 2 == 0:
+            pairs.reverse()
+        for side, results in pairs:
             results.append(side())
     return found
 
