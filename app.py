@@ -14,6 +14,7 @@ from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.quiet import quieten, set_up_logging
 from playground.engines.worker import WorkerEngine
 from playground.presets import DEFAULT_PRESET, find_preset, load_presets
+from playground.recording import load_recordings
 from playground.scheduler import Scheduler
 from playground.ui.page import build_page
 from playground.ui.theme import CSS, theme
@@ -47,7 +48,7 @@ def main() -> None:
     limit = None if flags.memory_limit_gb is None else int(flags.memory_limit_gb * 1e9)
     options = EngineOptions(flags.cache, flags.builtin, limit, flags.offline, flags.load_anyway)
     engine = _engine(options, flags.in_process)
-    page = build_page(Scheduler(engine), presets, first)
+    page = build_page(Scheduler(engine), presets, first, load_recordings())
     page.queue(default_concurrency_limit=None, max_size=256)
     # Gradio looks for work a thousand times a second, 7 % of a core; on a CPU the models want that.
     page._queue.sleep_when_free = page._queue.progress_update_sleep_when_free = 0.05

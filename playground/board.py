@@ -126,7 +126,9 @@ class Column:
 class Board:
     """All columns of one comparison."""
 
-    def __init__(self, comparison: Comparison, mode: Mode = "fair"):
+    def __init__(self, comparison: Comparison, mode: Mode = "fair", limit: int | None = None):
+        """`limit` is how many ids each slot may generate; None is unknown."""
+        self.limit = limit
         self.comparison = comparison
         self.mode = mode
         self.outcome: Outcome | None = None

@@ -46,8 +46,8 @@ class Prospect:
 
     def cost(self, k: float) -> float:
         """A round of k drafts in plain steps. Drafting takes time by the id; verifying grows from a plain step (k = 0)
-        through what was measured."""
-        grown = self.verify_s - self.step_s
+        through what was measured, and never takes less than a plain step: a shorter time is noise."""
+        grown = max(0.0, self.verify_s - self.step_s)
         return (self.draft_s * k / self.k + self.step_s + grown * k / self.k) / self.step_s
 
     def speedup(self, k: float, chance: float) -> float:

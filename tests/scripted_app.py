@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import gradio as gr
 
@@ -11,6 +12,7 @@ from playground.config import Prompt, SlotSpec
 from playground.engines.scripted import Hold, ScriptedEngine, spoken
 from playground.events import Failed, Loading, Memory, Ready, Round, Started, Tokens
 from playground.presets import load_presets
+from playground.recording import Recording
 from playground.scheduler import Scheduler
 from playground.ui.page import build_page
 from playground.ui.theme import CSS, theme
@@ -19,10 +21,10 @@ HOSTILE = "<img src=x onerror=window.hacked=1> ${window.hacked=1} {{value}} $3 a
 
 
 @contextmanager
-def launch(engine: ScriptedEngine) -> Iterator[tuple[str, gr.Blocks]]:
+def launch(engine: ScriptedEngine, recordings: Mapping[str, Recording] = MappingProxyType({})) -> Iterator[tuple[str, gr.Blocks]]:
     """The page served on a free port, and closed again."""
     presets = load_presets()
-    page = build_page(Scheduler(engine), presets, next(iter(presets)))
+    page = build_page(Scheduler(engine), presets, next(iter(presets)), recordings)
     page.queue(default_concurrency_limit=None)
     _, url, _ = page.launch(
         server_name="127.0.0.1", quiet=True, prevent_thread_lock=True, theme=theme(), css=CSS, ssr_mode=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from dataclasses import dataclass
 from html import escape
@@ -15,7 +14,7 @@ from ..board import Board
 from ..config import REPEATS
 from ..protocol import Outcome, Series
 from ..report import report
-from ..runcard import Machine, RunCard, card_of, save
+from ..runcard import Machine, RunCard, save
 from .columns import DASH, megabytes, seconds
 from .i18n import Words
 
@@ -113,11 +112,6 @@ def _notes(outcome: Outcome, machine: Machine | None, words: Words) -> list[str]
     if machine is not None and machine.busy:
         notes.append(words("benchmark.busy", f"{machine.load:.1f}", machine.cores))
     return notes
-
-
-def card_for(outcome: Outcome, machine: Machine, device: str, made: str) -> RunCard:
-    """The outcome as a card; the device's name is known once the engine has started."""
-    return card_of(outcome, dataclasses.replace(machine, device=device), made)
 
 
 def write_files(card: RunCard) -> tuple[str, str]:

@@ -9,19 +9,23 @@ from ..charts import slot_colour
 from ..metrics import RunMetrics
 from ..verdicts import Speedup
 from .i18n import Words
+from .markdown import markdown_html
 from .verdict_html import differences_html, parting_row, why_slower_html
 
 DASH = "–"
 
 
-def column_html(board: Board, column: Column, words: Words, speedup: Speedup | None) -> str:
-    """One slot's column: name, difference, status, answer, numbers. `speedup` None: the reference."""
+def column_html(board: Board, column: Column, words: Words, speedup: Speedup | None, markdown: bool = False) -> str:
+    """One slot's column: name, difference, status, answer, numbers. `speedup` None: the reference.
+
+    With `markdown` the answer is shown formatted.
+    """
     place = board.comparison.slots.index(column.slot)
     phase = column.phase
     parts = [
         _header(board, column, words),
         _status(board, column, words),
-        _answer(column, words),
+        _answer(column, words, markdown),
         _failure(column),
         _numbers(board, column, words, speedup),
         differences_html(board, column, words),
@@ -45,7 +49,9 @@ def _header(board: Board, column: Column, words: Words) -> str:
     if _is_reference(board, column):
         note = f"{words('reference')} · {note}"
     name = escape(column.slot.name)
-    return f'<header><h3 title="{name}">{name}</h3><p class="difference">{escape(note)}</p></header>'
+    enlarge = escape(words("focus"))
+    button = f'<button type="button" class="focus" title="{enlarge}" aria-label="{enlarge}">⤢</button>'
+    return f'<header><h3 title="{name}">{name}{button}</h3><p class="difference">{escape(note)}</p></header>'
 
 
 def _is_reference(board: Board, column: Column) -> bool:
@@ -66,6 +72,7 @@ def _status(board: Board, column: Column, words: Words) -> str:
     if phase == "answering":
         rate = column.live_tok_per_s
         live = f'<b class="live">{f"{rate:.1f}" if rate else DASH} tok/s</b>'
+        bar = _progress(min(1.0, column.run.new_tokens / board.limit)) if board.limit else ""
     if column.repetition and phase not in ("done", "failed", "stopped"):
         key = "phase.again" if column.repetition.again else "phase.repeat"
         text = f"{text} · {words(key, column.repetition.number, column.repetition.of)}"
@@ -79,7 +86,9 @@ def _progress(fraction: float | None) -> str:
     return "<progress></progress>" if fraction is None else f'<progress value="{fraction:.3f}" max="1"></progress>'
 
 
-def _answer(column: Column, words: Words) -> str:
+def _answer(column: Column, words: Words, markdown: bool) -> str:
+    if markdown:
+        return f'<div class="answer" tabindex="0"><div class="text markdown">{markdown_html(column.text)}</div></div>'
     # The outer box is laid out in reverse, which keeps the end of a growing answer in view.
     text = escape(column.text) if column.slot.decode.speculation == "none" else _tinted(column, words)
     return f'<div class="answer" tabindex="0"><div class="text">{text}</div></div>'

@@ -13,11 +13,11 @@ from .columns import column_html
 from .i18n import Words
 
 
-def draw_columns(board: Board, words: Words, only: set[str] | None = None) -> dict[str, str]:
+def draw_columns(board: Board, words: Words, only: set[str] | None = None, markdown: bool = False) -> dict[str, str]:
     """HTML of each column, or of some, by slot id, in the comparison's order."""
     verdicts = board.speedups()
     return {
-        slot: column_html(board, column, words, verdicts.get(slot))
+        slot: column_html(board, column, words, verdicts.get(slot), markdown)
         for slot, column in board.columns.items()
         if only is None or slot in only
     }

@@ -43,6 +43,21 @@ The team met on Monday. The team agreed to ship the new page on Friday. The team
 the time to first token before and after. Anna will write the script. Ben will run the script on the \
 new machine. Anna and Ben will show the numbers on Thursday. The team will meet again on Friday."""
 
+@dataclass(frozen=True)
+class Card:
+    """A first question that someone may have: its words' key, and the comparison and prompt that answer it."""
+
+    key: str
+    preset: str
+    prompt: str
+
+
+CARDS = (
+    Card("card.cache", "kv-cache", "Write a short story about a lighthouse keeper who finds a letter."),
+    Card("card.four_bit", "quantization", "Why is the sky blue? Explain it to a ten-year-old."),
+    Card("card.drafter", "speculation", _MINUTES),
+)
+
 EXAMPLES = (
     Example("Repeat notes · repeats the prompt", _MINUTES, True),
     Example("Edit code · repeats the prompt", _CODE, True),

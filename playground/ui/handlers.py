@@ -1,242 +1,173 @@
-"""What happens when someone uses the page: from component values to a job, from events to updates."""
+"""What happens when someone opens the page and runs a comparison: from component values to a job, from events to updates."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Iterator
+from typing import Any
 
 import gradio as gr
 
 from ..board import Board
-from ..checks import ConfigError, checked_bool, checked_choice, checked_count
-from ..checkup import Checkup
-from ..config import MOST_REPEATS, REPEATS, Comparison, Mode, Prompt, checked_prompt, checked_settings, describe_model
-from ..engine import EngineError
+from ..checks import ConfigError, checked_bool, checked_choice, checked_count, checked_text
+from ..config import MOST_REPEATS, Mode, checked_settings
 from ..presets import find_preset
-from ..runcard import Machine, RunCard, now, this_machine
-from ..scheduler import Job, Scheduler
-from ..sweep import Point, Sweep, checked_values, varied
-from .benchmark_panel import card_for, progress_html, result_html, write_files
-from .drawing import draw_charts, draw_columns, draw_description, draw_heading, draw_notice
-from .gptq_form import group_choices, with_gptq
+from ..recording import record
+from ..runcard import card_of, now, this_machine
+from ..scheduler import Job
+from .asking import Asked, checked_request
+from .benchmark_panel import progress_html
+from .column_editor import filled
+from .desk import Desk, Updates, View
+from .drawing import draw_description, draw_notice
+from .examples import CARDS, Card
+from .gptq_form import with_gptq
 from .i18n import Language, Words, pick_language
-from .kv_panel import checkup_html
-from .panels import capabilities_table, forecast_table, loaded_table, machine_line
-from .parts import Parts
-from .summary import summary_html
-from .sweep_panel import draw as draw_sweep
-from .sweep_panel import progress_html as sweep_progress
-from .sweep_panel import usual_values, variable_choices
 
 REFRESH_S = 0.33
-Updates = dict[Any, Any]
-
-
-@dataclass
-class _View:
-    """What a session looks at. A run draws on its own view only: another one means that the page moved on."""
-
-    board: Board
-    words: Words
-    prompt: Prompt | None = None
-    checkup: Checkup | None = None
-    card: RunCard | None = None
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A checked request for a comparison."""
-
-    comparison: Comparison
-    prompt: Prompt
-    mode: Mode
-    quality: bool
-    repeats: int
-
-    def submit_to(self, scheduler: Scheduler, session: str) -> Job:
-        return scheduler.submit(self.comparison, self.prompt, self.mode, session, self.quality, self.repeats)
-
-
-def _asked(
-    comparison: Comparison, text: Any, settings: Any, mode: Any, quality: Any, repeats: Any, slots: Any = None
-) -> _Asked:
-    """What was asked for, every part of it checked. Raises ConfigError naming the field."""
-    prompt = checked_prompt(text, checked_settings(settings, comparison.settings))
-    repeats = REPEATS[1] if repeats is None else checked_count("repeats", repeats, MOST_REPEATS)
-    wants_quality = comparison.quality if quality is None else checked_bool("quality", quality)
-    if slots is not None:
-        comparison = comparison.only(slots)
-    return _Asked(comparison, prompt, checked_choice("mode", mode, Mode), wants_quality, repeats)
 
 
 class Handlers:
-    """The page's callbacks. Keeps what each session looks at, so that a change of language redraws it."""
+    """What opens, runs and stops a comparison."""
 
-    def __init__(
-        self, scheduler: Scheduler, presets: Mapping[str, Comparison], first_preset: str, parts: Parts
-    ):
-        self._scheduler = scheduler
-        self._presets = presets
-        self._first_preset = first_preset
-        self._parts = parts
-        self._views: dict[str, _View] = {}
+    def __init__(self, desk: Desk):
+        self._desk = desk
 
-    def open_page(self, request: gr.Request) -> Updates:
-        """Language and preset from the address, then an empty board."""
-        words = Words(pick_language(request.query_params.get("lang"), request.headers.get("accept-language")))
-        wanted = request.query_params.get("preset") or self._first_preset
+    def open_page(self, saved: Any, request: gr.Request) -> Updates:
+        """Language and preset from the address, else as this browser remembers them, then an empty board."""
+        saved = self._checked(saved)
+        language = request.query_params.get("lang") or saved.get("language")
+        words = Words(pick_language(language, request.headers.get("accept-language")))
+        wanted = request.query_params.get("preset") or saved.get("preset") or self._desk.first_preset
         problem = ""
         try:
-            comparison = find_preset(self._presets, wanted)
+            comparison = find_preset(self._desk.presets, wanted)
         except ConfigError as error:
-            comparison, problem = self._presets[self._first_preset], draw_notice(str(error))
+            comparison, problem = self._desk.presets[self._desk.first_preset], draw_notice(str(error))
         board = Board(comparison)
-        self._views[request.session_hash] = _View(board, words)
-        draw = self._redraw if comparison.id == self._first_preset else self._other_columns
-        updates = self._texts(words) | self._preset_updates(comparison, words) | draw(board, words)
-        updates |= self._panel(words)
-        updates[self._parts.preset] = self._preset_choices(words, comparison.id)
-        updates[self._parts.language] = words.language
-        updates[self._parts.notice] = problem
-        updates[self._parts.compare] = gr.update(value=words("compare"), interactive=True)
+        view = self._desk.views[request.session_hash] = View(board, words, recording=next(iter(self._desk.recordings.values()), None))
+        draw = self._desk.redraw if comparison.id == self._desk.first_preset else self._desk.other_columns
+        updates = self._desk.texts(words) | self._desk.preset_updates(comparison, words) | draw(board, words)
+        updates |= self._desk.panel(words) | (self._desk.replay(view) if words.language != "en" else {})
+        updates[self._desk.parts.preset] = self._desk.preset_choices(words, comparison.id)
+        updates[self._desk.parts.language] = words.language
+        updates[self._desk.parts.notice] = problem
+        if saved.get("preset") == comparison.id:
+            kept = self._desk.parts.kept()
+            own = {name: value for name, value in saved.items() if name not in ("language", "preset")}
+            for name, value in own.items():  # beside labels, which an update of a value alone would not carry
+                before = updates.get(kept[name])
+                updates[kept[name]] = {**before, "value": value} if isinstance(before, dict) else gr.update(value=value)
+            view.markdown = saved.get("markdown") is True
+        for card, button in zip(CARDS, self._desk.parts.cards):
+            updates[button] = gr.update(value=words(card.key), interactive=True)
+        updates[self._desk.parts.compare] = gr.update(value=words("compare"), interactive=True)
         return updates
+
+    def _checked(self, saved: Any) -> dict[str, Any]:
+        """What a browser remembered, if all of it can still be; else nothing."""
+        kept = self._desk.parts.kept()
+        if not isinstance(saved, dict) or set(saved) != set(kept):
+            return {}
+        try:
+            preset = find_preset(self._desk.presets, saved["preset"])
+            checked_settings({name: saved[name] for name in self._desk.parts.settings}, preset.settings)
+            checked_text("prompt", saved["prompt"])
+            checked_choice("mode", saved["mode"], Mode)
+            checked_choice("language", saved["language"], Language)
+            checked_count("repeats", saved["repeats"], MOST_REPEATS)
+            checked_bool("quality", saved["quality"])
+            checked_bool("markdown", saved["markdown"])
+        except ConfigError:
+            return {}
+        return saved
 
     def close_page(self, request: gr.Request) -> None:
         """The tab is closed: what it runs or waits for ends, and its board is forgotten."""
-        self._scheduler.stop_session(request.session_hash)
-        self._views.pop(request.session_hash, None)
+        self._desk.scheduler.stop_session(request.session_hash)
+        self._desk.views.pop(request.session_hash, None)
 
     def speak(self, language: Language, request: gr.Request) -> Updates:
         """Everything on the page in another language, the last results included."""
         words = Words(language)
-        board = Board(self._presets[self._first_preset])
-        view = self._views.setdefault(request.session_hash, _View(board, words))
+        board = Board(self._desk.presets[self._desk.first_preset])
+        view = self._desk.views.setdefault(request.session_hash, View(board, words))
         view.words, board = words, view.board
-        updates = self._texts(words) | self._redraw(board, words) | self._panel(words)
-        updates[self._parts.preset] = self._preset_choices(words, board.comparison.id)
-        updates[self._parts.description] = draw_description(board.comparison, words)
+        updates = self._desk.texts(words) | self._desk.redraw(board, words, markdown=view.markdown) | self._desk.panel(words) | self._desk.replay(view)
+        updates[self._desk.parts.preset] = self._desk.preset_choices(words, board.comparison.id)
+        updates[self._desk.parts.description] = draw_description(board.comparison, words)
         return updates
 
     def choose_preset(self, values: Updates, request: gr.Request) -> Updates:
         """Empty columns and the preset's settings; a running comparison is stopped."""
-        self._scheduler.stop_session(request.session_hash)
-        words = Words(values[self._parts.language])
-        comparison = find_preset(self._presets, values[self._parts.preset])
+        self._desk.scheduler.stop_session(request.session_hash)
+        words = Words(values[self._desk.parts.language])
+        comparison = find_preset(self._desk.presets, values[self._desk.parts.preset])
         board = Board(comparison)
-        self._views[request.session_hash] = _View(board, words)
-        updates = self._preset_updates(comparison, words) | self._other_columns(board, words)
-        return updates | {self._parts.gptq.add: False}
+        self._desk.turn_to(board, words, request)
+        updates = self._desk.preset_updates(comparison, words) | self._desk.other_columns(board, words)
+        return updates | {self._desk.parts.gptq.add: False} | filled(self._desk.parts.editor, comparison, None)
 
     def choose_gptq(self, values: Updates, request: gr.Request) -> Updates:
         """Columns with or without the form's own; a running comparison is stopped."""
-        parts, words = self._parts, Words(values[self._parts.language])
-        self._scheduler.stop_session(request.session_hash)
+        parts, words = self._desk.parts, Words(values[self._desk.parts.language])
+        self._desk.scheduler.stop_session(request.session_hash)
         try:
-            comparison = with_gptq(find_preset(self._presets, values[parts.preset]), parts.gptq, values)
+            comparison = with_gptq(self._desk.chosen(values, request), parts.gptq, values)
         except ConfigError as error:
             return {parts.notice: draw_notice(str(error))}
         board = Board(comparison)
-        self._views[request.session_hash] = _View(board, words)
-        return self._other_columns(board, words) | {parts.notice: ""}
-
-    def offer_group_sizes(self, values: Updates) -> Updates:
-        """Only the group sizes that divide every layer of the comparison's model, where that is known."""
-        parts, words = self._parts, Words(values[self._parts.language])
-        comparison = find_preset(self._presets, values[parts.preset])
-        model = next(slot.model for slot in comparison.slots if slot.id == comparison.reference)
-        try:
-            sizes = self._scheduler.when_idle(lambda engine: engine.group_sizes(model))
-        except EngineError:
-            sizes = None
-        if sizes is None:
-            return {parts.gptq.group_size: gr.skip()}
-        chosen = values[parts.gptq.group_size]
-        kept = chosen if chosen in sizes else max(sizes)
-        return {parts.gptq.group_size: gr.update(choices=group_choices(sizes, words), value=kept)}
-
-    def show_capabilities(self, language: Language) -> str:
-        """What this machine can run; the first time its packages are imported, which takes seconds."""
-        try:
-            found = self._scheduler.when_idle(lambda engine: engine.capabilities())
-        except EngineError as error:
-            return draw_notice(str(error))
-        return capabilities_table(found, Words(language))
-
-    def foresee(self, values: Updates) -> str:
-        """What each slot of the chosen comparison will need for this prompt, before anything is loaded."""
-        words = Words(values[self._parts.language])
-        try:
-            asked = self._asked_on_page(values)
-            found = self._scheduler.when_idle(lambda engine: engine.forecast(asked.comparison.slots, asked.prompt))
-        except (ConfigError, EngineError) as error:
-            return draw_notice(str(error))
-        return forecast_table(asked.comparison, found, words)
-
-    def examine(self, values: Updates, request: gr.Request) -> str:
-        """The reference slot's model, looked at: what its cache costs here and what would spoil it."""
-        words = Words(values[self._parts.language])
-        comparison = find_preset(self._presets, values[self._parts.preset])
-        model = next(slot.model for slot in comparison.slots if slot.id == comparison.reference)
-        view = self._views.setdefault(request.session_hash, _View(Board(comparison), words))
-        try:
-            found = self._scheduler.when_idle(lambda engine: (engine.examine(model),))
-        except EngineError as error:
-            return draw_notice(str(error))
-        if found is None:
-            return f"<p>{words('machine_busy')}</p>"
-        (view.checkup,) = found
-        return self.plan(values, request)
-
-    def plan(self, values: Updates, request: gr.Request) -> str:
-        """The same for other sliders: nothing is asked again."""
-        parts, view = self._parts, self._views.get(request.session_hash)
-        words = Words(values[parts.language])
-        if view is None:
-            return ""
-        rates = [column.run.prefill_tok_per_s for column in view.board.columns.values()]
-        rate = next((r for r in rates if r), None)
-        return checkup_html(view.checkup, int(values[parts.kv.batch]), int(values[parts.kv.positions]), rate, words)
+        self._desk.turn_to(board, words, request, edited=self._desk.edited(request))
+        return self._desk.other_columns(board, words) | {parts.notice: ""}
 
     def take_example(self, sample: list[str]) -> str:
         return sample[0]
 
+    def take_card(self, card: Card, language: Language, request: gr.Request) -> Updates:
+        """A first question: its comparison and prompt, ready to run."""
+        words, comparison = Words(language), find_preset(self._desk.presets, card.preset)
+        self._desk.scheduler.stop_session(request.session_hash)
+        board, parts = Board(comparison), self._desk.parts
+        self._desk.turn_to(board, words, request)
+        updates = self._desk.preset_updates(comparison, words) | self._desk.other_columns(board, words)
+        updates |= {parts.prompt: card.prompt, parts.mode: "fair", parts.preset: self._desk.preset_choices(words, comparison.id)}
+        return updates | filled(parts.editor, comparison, None)
+
+    def show_markdown(self, values: Updates, request: gr.Request) -> Updates:
+        """The answers as Markdown or as typed."""
+        view = self._desk.views.get(request.session_hash)
+        if view is None:
+            return {self._desk.parts.columns[0]: gr.skip()}
+        view.markdown = values[self._desk.parts.markdown] is True
+        return self._desk.columns(view.board, view.words, markdown=view.markdown)
+
     def stop(self, request: gr.Request) -> None:
         """End this session's comparison; the columns keep what was streamed."""
-        self._scheduler.stop_session(request.session_hash)
+        self._desk.scheduler.stop_session(request.session_hash)
 
     def press_compare(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
         """One click on Compare: check, submit, then redraw what changes until all slots end."""
-        parts = self._parts
+        parts = self._desk.parts
         words = Words(values[parts.language])
         try:
-            asked = self._asked_on_page(values)
+            asked = self._desk.asked_on_page(values, request)
         except ConfigError as error:
             yield {parts.notice: draw_notice(str(error))}
             return
         yield from self._run(asked, words, request)
 
-    def _asked_on_page(self, values: Updates) -> _Asked:
-        """The comparison that the page's controls ask for. Raises ConfigError naming the field."""
-        parts = self._parts
-        settings = {name: values[control] for name, control in parts.settings.items()}
-        comparison = find_preset(self._presets, values[parts.preset])
-        asked = _asked(comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality], values[parts.benchmark.repeats])
-        return dataclasses.replace(asked, comparison=with_gptq(asked.comparison, parts.gptq, values))
-
     def press_follow_up(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
         """The next turn of the conversation: every slot goes on from its own answer."""
-        parts = self._parts
-        words, view = Words(values[parts.language]), self._views.get(request.session_hash)
+        parts = self._desk.parts
+        words, view = Words(values[parts.language]), self._desk.views.get(request.session_hash)
         if view is None or view.prompt is None or not view.board.answered:
             yield {parts.notice: draw_notice(words("follow_up_first"))}
             return
         board = view.board
         try:
             settings = {name: values[control] for name, control in parts.settings.items()}
-            asked = _asked(
+            asked = checked_request(
                 board.comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality],
                 values[parts.benchmark.repeats],
             )
@@ -247,74 +178,54 @@ class Handlers:
         prompt = view.prompt.follow_up(asked.prompt.text, asked.prompt.settings, answers)
         yield from self._run(dataclasses.replace(asked, prompt=prompt), words, request)
 
-    def _run(self, asked: _Asked, words: Words, request: gr.Request) -> Iterator[Updates]:
+    def _run(self, asked: Asked, words: Words, request: gr.Request) -> Iterator[Updates]:
         """Submit, then redraw what changes until all slots end."""
-        parts = self._parts
-        self._scheduler.stop_session(request.session_hash)
-        view = _View(Board(asked.comparison, asked.mode), words, asked.prompt)
-        self._views[request.session_hash] = view
-        machine, made = (this_machine(""), now()) if asked.mode == "benchmark" else (None, "")
-        job = asked.submit_to(self._scheduler, request.session_hash)
+        parts = self._desk.parts
+        self._desk.scheduler.stop_session(request.session_hash)
+        board = Board(asked.comparison, asked.mode, asked.prompt.settings.new_tokens)
+        view = self._desk.turn_to(board, words, request, asked.prompt, self._desk.edited(request))
+        machine, made = this_machine(""), now()
+        job = asked.submit_to(self._desk.scheduler, request.session_hash)
         off = gr.update(interactive=False)
         try:
             running = {parts.compare: off, parts.follow_up: off, parts.stop: gr.update(interactive=True)}
             # Charts stay, dimmed by the page, until all have answered: drawn now they would cost the first slot its TTFT.
-            yield running | {parts.notice: "", parts.summary: ""} | self._no_benchmark() | self._columns(view.board, view.words)
+            yield running | {parts.notice: "", parts.summary: ""} | self._desk.no_benchmark() | self._desk.columns(view.board, view.words, markdown=view.markdown)
             while not job.ended:
                 changes = self._absorb(job, view)
-                yield changes if self._views.get(request.session_hash) is view else {parts.notice: gr.skip()}
+                yield changes if self._desk.views.get(request.session_hash) is view else {parts.notice: gr.skip()}
         finally:
             job.stop()
         on = gr.update(interactive=True)
         idle = {parts.compare: on, parts.follow_up: on, parts.stop: gr.update(interactive=False)}
-        if self._views.get(request.session_hash) is view:
+        if self._desk.views.get(request.session_hash) is view:
+            machine = dataclasses.replace(machine, device=self._desk.scheduler.engine.machine())
+            if (recorded := record(view.board, asked.prompt.text, machine, made)) is not None:
+                view.recording = recorded
+                idle |= self._desk.replay(view) | {parts.replay.chosen: gr.update(value=None)}
             if job.outcome is not None:
                 view.board.conclude(job.outcome)
-                view.card = card_for(job.outcome, machine, self._scheduler.engine.machine(), made)
-                idle |= self._files(view)
+                view.card = card_of(job.outcome, machine, made)
+                idle |= self._desk.files(view)
             # Everything once more: a page may drop an update that another follows closely.
-            idle |= self._panel(view.words) | self._redraw(view.board, view.words, machine)
+            idle |= self._desk.panel(view.words) | self._desk.redraw(view.board, view.words, machine, view.markdown)
         yield idle
 
-    def choose_sweep(self, variable: str) -> str:
-        """Values to start from, for another setting to vary."""
-        return usual_values(variable)
+    def _absorb(self, job: Job, view: View) -> Updates:
+        """Take a moment's events in. Columns are redrawn when they change, charts once all slots have answered.
 
-    def press_sweep(self, values: Updates, request: gr.Request) -> Iterator[Updates]:
-        """A benchmark at each value of one setting; the charts fill as values are complete."""
-        parts, panel = self._parts, self._parts.sweep
-        words = Words(values[parts.language])
-        try:
-            asked = self._asked_on_page(values)
-            variable, wanted = checked_values(values[panel.variable], values[panel.values])
-        except ConfigError as error:
-            yield {parts.notice: draw_notice(str(error))}
-            return
-        self._scheduler.stop_session(request.session_hash)
-        off, points = gr.update(interactive=False), []
-        yield {parts.compare: off, parts.follow_up: off, panel.run: off, parts.stop: gr.update(interactive=True), parts.notice: ""}
-        try:
-            for place, value in enumerate(wanted):
-                prompt, at = varied(asked.prompt, variable, value), (place, len(wanted))
-                job = self._scheduler.submit(
-                    asked.comparison, prompt, "benchmark", request.session_hash, repeats=asked.repeats
-                )
-                try:
-                    board = Board(asked.comparison, "benchmark")
-                    while not job.ended:
-                        board.absorb(job.gather(REFRESH_S))
-                        yield {panel.progress: sweep_progress(variable, value, at, board.repetition, words)}
-                finally:
-                    job.stop()
-                if job.outcome is None or job.outcome.stopped:
-                    break
-                points.append(Point(value, job.outcome))
-        finally:
-            on = gr.update(interactive=True)
-            drawn = draw_sweep(Sweep(variable, tuple(points)), words)
-            done = {panel.charts[name]: figure for name, figure in drawn.items()}
-            done |= {parts.compare: on, parts.follow_up: on, panel.run: on, parts.stop: off, panel.progress: ""}
-        yield done
+        Drawing charts keeps page and browser busy for a third of a second. Done when one slot ends,
+        that would fall into the next one's time to first token.
+        """
+        board = view.board
+        settled = board.settled()
+        changed = board.absorb(job.gather(REFRESH_S))
+        if board.answered and board.settled() != settled:
+            return self._desk.redraw(board, view.words, markdown=view.markdown)
+        if board.mode == "benchmark":
+            return self._desk.columns(board, view.words, changed, view.markdown) | {self._desk.parts.benchmark.progress: progress_html(board, view.words)}
+        # Also without a change: only when something is yielded can Gradio see that the page has gone.
+        return self._desk.columns(board, view.words, changed, view.markdown) or {self._desk.parts.notice: gr.skip()}
 
     def compare_api(
         self,
@@ -338,10 +249,10 @@ class Handlers:
         measured is null. Refused input is an error that names the field.
         """
         try:
-            asked = _asked(find_preset(self._presets, preset), prompt, settings, mode, quality, repeats, slots)
+            asked = checked_request(find_preset(self._desk.presets, preset), prompt, settings, mode, quality, repeats, slots)
         except ConfigError as error:
             raise gr.Error(str(error), print_exception=False) from None
-        job = asked.submit_to(self._scheduler, f"api-{time.monotonic_ns()}")
+        job = asked.submit_to(self._desk.scheduler, f"api-{time.monotonic_ns()}")
         board = Board(asked.comparison, asked.mode)
         try:
             while not job.ended:
@@ -352,111 +263,3 @@ class Handlers:
                 yield board.as_json()
         finally:
             job.stop()
-
-    def show_models(self, language: Language) -> Updates:
-        """The panel of loaded models, as it is now."""
-        return self._panel(Words(language))
-
-    def unload(self, values: Updates) -> Updates:
-        """Unload the chosen model's weights."""
-        wanted = values[self._parts.chosen_model]
-        chosen = [r.model for r in self._scheduler.engine.resident() if describe_model(r.model) == wanted]
-        return self._unload(chosen, Words(values[self._parts.language]))
-
-    def unload_all(self, language: Language) -> Updates:
-        """Unload everything that is not running."""
-        return self._unload([None], Words(language))
-
-    def _unload(self, models: list[Any], words: Words) -> Updates:
-        problem = ""
-        try:
-            for model in models:
-                self._scheduler.engine.unload(model)
-        except EngineError as error:
-            problem = draw_notice(str(error))
-        return self._panel(words) | {self._parts.notice: problem}
-
-    def _no_benchmark(self) -> Updates:
-        panel = self._parts.benchmark
-        hidden = gr.update(visible=False)
-        return {panel.progress: "", panel.result: "", panel.card: hidden, panel.markdown: hidden}
-
-    def _files(self, view: _View) -> Updates:
-        """A finished benchmark's card, to be taken home."""
-        panel, (card, markdown) = self._parts.benchmark, write_files(view.card)
-        return {
-            panel.card: gr.update(value=card, visible=True, label=view.words("benchmark.card")),
-            panel.markdown: gr.update(value=markdown, visible=True, label=view.words("benchmark.markdown")),
-        }
-
-    def _absorb(self, job: Job, view: _View) -> Updates:
-        """Take a moment's events in. Columns are redrawn when they change, charts once all slots have answered.
-
-        Drawing charts keeps page and browser busy for a third of a second. Done when one slot ends,
-        that would fall into the next one's time to first token.
-        """
-        board = view.board
-        settled = board.settled()
-        changed = board.absorb(job.gather(REFRESH_S))
-        if board.answered and board.settled() != settled:
-            return self._redraw(board, view.words)
-        if board.mode == "benchmark":
-            return self._columns(board, view.words, changed) | {self._parts.benchmark.progress: progress_html(board, view.words)}
-        # Also without a change: only when something is yielded can Gradio see that the page has gone.
-        return self._columns(board, view.words, changed) or {self._parts.notice: gr.skip()}
-
-    def _texts(self, words: Words) -> Updates:
-        updates = {c: gr.update(**properties) for c, properties in self._parts.texts(words).items()}
-        modes = [(words(mode), mode) for mode in get_args(Mode)]
-        updates[self._parts.mode] = gr.update(
-            label=words("mode"), info=words("mode_info"), choices=modes
-        )
-        updates[self._parts.sweep.variable] = gr.update(label=words("sweep.variable"), choices=variable_choices(words))
-        updates[self._parts.heading] = draw_heading(words)
-        return updates
-
-    def _preset_choices(self, words: Words, chosen: str) -> Any:
-        titles = [(words.pick(p.title, p.title_ko), p.id) for p in self._presets.values()]
-        return gr.update(choices=titles, value=chosen, label=words("preset"))
-
-    def _preset_updates(self, comparison: Comparison, words: Words) -> Updates:
-        updates: Updates = {
-            control: gr.update(value=getattr(comparison.settings, name), label=words(name))
-            for name, control in self._parts.settings.items()
-        }
-        updates[self._parts.description] = draw_description(comparison, words)
-        updates[self._parts.quality] = gr.update(
-            value=comparison.quality, label=words("quality"), info=words("quality_info")
-        )
-        updates[self._parts.notice] = ""
-        return updates
-
-    def _redraw(self, board: Board, words: Words, machine: Machine | None = None) -> Updates:
-        """All columns, the summary, a benchmark's table and all charts."""
-        charts = {self._parts.charts[name]: figure for name, figure in draw_charts(board, words).items()}
-        panel = self._parts.benchmark
-        bench = {panel.progress: progress_html(board, words), panel.result: result_html(board, machine, words)}
-        return self._columns(board, words) | {self._parts.summary: summary_html(board, words)} | bench | charts
-
-    def _columns(self, board: Board, words: Words, only: set[str] | None = None) -> Updates:
-        drawn = draw_columns(board, words, only)
-        return {part: drawn[slot] for part, slot in zip(self._parts.columns, board.columns) if slot in drawn}
-
-    def _other_columns(self, board: Board, words: Words) -> Updates:
-        """As many columns as the comparison has slots, drawn; and all charts.
-
-        Visibility is sent only when the comparison changes: Gradio mounts a newly visible
-        component late, and would then show what it was first given over what came since.
-        """
-        drawn = self._redraw(board, words)
-        columns = {part: drawn.get(part, "") for part in self._parts.columns}
-        return drawn | self._no_benchmark() | {part: gr.update(value=html, visible=bool(html)) for part, html in columns.items()}
-
-    def _panel(self, words: Words) -> Updates:
-        loaded = self._scheduler.engine.resident()
-        names = [describe_model(item.model) for item in loaded]
-        return {
-            self._parts.machine: machine_line(self._scheduler.engine.machine(), words),
-            self._parts.loaded: loaded_table(loaded, words),
-            self._parts.chosen_model: gr.update(label=words("model"), choices=names, value=names[0] if names else None),
-        }

@@ -4,44 +4,76 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import Any, get_args
 
 import gradio as gr
 
 from ..board import Board
 from ..config import MAX_SLOTS, Comparison, Mode, Settings, bounds_of, choices_of
+from ..recording import Recording
 from ..scheduler import Scheduler
-from . import benchmark_panel, gptq_form, kv_panel, sweep_panel
+from . import benchmark_panel, column_editor, gptq_form, kv_panel, replay, sweep_panel
+from .desk import Desk
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading
-from .examples import EXAMPLES
+from .editor_handlers import EditorHandlers
+from .examples import CARDS, EXAMPLES
 from .handlers import Handlers
 from .i18n import Language
+from .panel_handlers import PanelHandlers
 from .parts import Parts
 
 _STEPS = {"temperature": 0.05, "top_p": 0.01, "draft_threshold": 0.05}
 _TOGGLE_TINT = "on => { document.querySelector('#columns').classList.toggle('plain-drafts', !on); }"
 _DIM = "(...values) => { document.querySelector('#charts').classList.add('stale'); return values; }"
 _UNDIM = "() => { document.querySelector('#charts').classList.remove('stale'); }"
+# Ctrl+Enter compares, Escape leaves the presentation or stops, P enters and leaves the presentation; a column's button
+# enlarges it. Classes are set on what Gradio does not draw anew.
+_KEYS = """() => {
+  document.addEventListener('keydown', event => {
+    const typing = event.target.closest('input, textarea, select, [contenteditable]');
+    const press = id => { const button = document.querySelector(id); if (button && !button.disabled) button.click(); };
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); press('#compare'); }
+    else if (event.key === 'Escape' && document.body.classList.contains('presentation')) document.body.classList.remove('presentation');
+    else if (event.key === 'Escape') press('#stop');
+    else if ((event.key === 'p' || event.key === 'P') && !typing && !event.ctrlKey && !event.metaKey && !event.altKey)
+      document.body.classList.toggle('presentation');
+  });
+  document.addEventListener('click', event => {
+    const button = event.target.closest('.slot .focus');
+    if (!button) return;
+    const columns = document.querySelector('#columns'), column = button.closest('.column'), on = !column.classList.contains('focused');
+    columns.querySelectorAll('.focused').forEach(other => other.classList.remove('focused'));
+    columns.classList.toggle('has-focus', on);
+    column.classList.toggle('focused', on);
+  });
+}"""
 _LANGUAGE_NAMES = {"en": "English", "ko": "한국어"}
 
 
-def build_page(scheduler: Scheduler, presets: Mapping[str, Comparison], first_preset: str) -> gr.Blocks:
+def build_page(
+    scheduler: Scheduler, presets: Mapping[str, Comparison], first_preset: str, recordings: Mapping[str, Recording] = MappingProxyType({})
+) -> gr.Blocks:
     """The whole page, wired to a scheduler. Touches no device and starts nothing."""
     with gr.Blocks(title="LLM Speed Playground", analytics_enabled=False, fill_width=True) as page:
-        parts = _lay_out(presets, first_preset)
-        _wire(page, parts, Handlers(scheduler, presets, first_preset, parts))
+        parts = _lay_out(presets, first_preset, recordings)
+        _wire(page, Desk(scheduler, presets, first_preset, parts, recordings))
     return page
 
 
-def _lay_out(presets: Mapping[str, Comparison], first_preset: str) -> Parts:
+def _lay_out(presets: Mapping[str, Comparison], first_preset: str, recordings: Mapping[str, Recording]) -> Parts:
     parts = Parts()
     board = Board(presets[first_preset])
     _heading(parts)
     _question(parts, presets, first_preset)
+    parts.saved = gr.BrowserState(None, storage_key="playground", secret="settings only, nothing secret")
     _settings(parts, board.comparison.settings)
+    parts.editor = column_editor.lay_out(parts.say, board.comparison)
     parts.gptq = gptq_form.lay_out(parts.say, parts.words)
     parts.notice = gr.HTML(elem_id="notice")
     parts.benchmark.progress = gr.HTML(elem_id="progress")
+    parts.replay = replay.lay_out(parts.say, parts.words, recordings)
     _results(parts, board)
     parts.sweep = sweep_panel.lay_out(parts.say, parts.words)
     _models(parts)
@@ -68,20 +100,23 @@ def _heading(parts: Parts) -> None:
 
 
 def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str) -> None:
+    with gr.Row(elem_id="cards"):
+        for card in CARDS:
+            button = gr.Button(size="sm", interactive=False, elem_id=card.key.replace(".", "-"), min_width=180)
+            parts.cards.append(button)
+            parts.say(button, value=card.key)
     with gr.Row():
-        with gr.Column(scale=2, min_width=320):
-            parts.preset = gr.Dropdown([(p.title, p.id) for p in presets.values()], value=first_preset, elem_id="preset")
-            parts.mode = gr.Radio(list(get_args(Mode)), value="fair", elem_id="mode")
-            parts.say(parts.preset, label="preset")
-            benchmark_panel.lay_out_control(parts.benchmark, parts.say)
-            parts.quality = gr.Checkbox(presets[first_preset].quality, elem_id="quality")
-            parts.say(parts.mode, label="mode", info="mode_info")
-            parts.tint = gr.Checkbox(True, elem_id="tint")
-            parts.say(parts.quality, label="quality", info="quality_info")
-            parts.say(parts.tint, label="tint", info="tint_info")
-        with gr.Column(scale=5, min_width=420):
+        parts.preset = gr.Dropdown([(p.title, p.id) for p in presets.values()], value=first_preset, elem_id="preset", scale=2, min_width=260)
+        parts.mode = gr.Radio(list(get_args(Mode)), value="fair", elem_id="mode", scale=3, min_width=340)
+        benchmark_panel.lay_out_control(parts.benchmark, parts.say)
+        parts.say(parts.preset, label="preset")
+        parts.say(parts.mode, label="mode", info="mode_info")
+    parts.description = gr.HTML(draw_description(presets[first_preset], parts.words), elem_id="description")
+    with gr.Row():
+        with gr.Column(scale=3, min_width=420):
             parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=next(e.text for e in EXAMPLES if not e.repeats))
             parts.say(parts.prompt, label="prompt", placeholder="prompt_hint")
+        with gr.Column(scale=2, min_width=320):
             parts.examples = gr.Dataset(
                 components=[parts.prompt],
                 samples=[[example.text] for example in EXAMPLES],
@@ -89,7 +124,6 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
                 elem_id="examples",
             )
             parts.say(parts.examples, label="examples")
-    parts.description = gr.HTML(draw_description(presets[first_preset], parts.words), elem_id="description")
     with gr.Row():
         # Off until the page's first answer: that one draws an idle board, and could arrive after a run's first updates.
         parts.compare = gr.Button(variant="primary", interactive=False, elem_id="compare", scale=4)
@@ -98,6 +132,11 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
         parts.say(parts.compare, value="compare")
         parts.say(parts.follow_up, value="follow_up")
         parts.say(parts.stop, value="stop")
+    with gr.Row(elem_id="toggles"):
+        for name, on in (("quality", presets[first_preset].quality), ("tint", True), ("markdown", False)):
+            box = gr.Checkbox(on, elem_id=name, min_width=220, container=False)
+            setattr(parts, name, box)
+            parts.say(box, label=name, **({"info": f"{name}_info"} if name != "markdown" else {}))
 
 
 def _settings(parts: Parts, values: Settings) -> None:
@@ -154,14 +193,16 @@ def _models(parts: Parts) -> None:
         parts.say(parts.refresh, value="refresh")
 
 
-def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
+def _wire(page: gr.Blocks, desk: Desk) -> None:
+    parts, handlers, panels = desk.parts, Handlers(desk), PanelHandlers(desk)
     private = {"api_visibility": "private", "show_progress": "hidden"}
     # Answered at once, outside the queue. Gradio closes a page's event stream after the last queued
     # event and can lose one that begins at that moment; so only the comparison itself is queued.
     quick = private | {"queue": False}
-    asked = {parts.prompt, parts.preset, parts.mode, parts.benchmark.repeats, parts.quality, parts.language, *parts.settings.values(), *parts.gptq.components()}
+    asked = {parts.prompt, parts.preset, parts.mode, parts.markdown, parts.benchmark.repeats, parts.quality, parts.language, *parts.settings.values(), *parts.gptq.components()}
     everything = parts.all()
-    page.load(handlers.open_page, None, everything, **quick)
+    page.load(handlers.open_page, parts.saved, everything, **quick)
+    _keep(parts)
     page.unload(handlers.close_page)
     parts.language.input(handlers.speak, parts.language, everything, **quick)
     parts.preset.input(handlers.choose_preset, {parts.preset, parts.language}, everything, **quick)
@@ -171,33 +212,62 @@ def _wire(page: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
         [*(c.input for c in parts.gptq.components() if c is not file), file.upload, file.clear],
         handlers.choose_gptq, column, everything, **quick, trigger_mode="always_last",  # a second click counts
     )
-    parts.gptq.accordion.expand(handlers.offer_group_sizes, column, parts.gptq.group_size, **quick)
+    parts.gptq.accordion.expand(panels.offer_group_sizes, column, parts.gptq.group_size, **quick)
     parts.capabilities.expand(
-        handlers.show_capabilities, parts.language, parts.techniques, **quick | {"show_progress": "full"}
+        panels.show_capabilities, parts.language, parts.techniques, **quick | {"show_progress": "full"}
     )
-    parts.fit.expand(handlers.foresee, asked, parts.forecast, **quick | {"show_progress": "full"})
+    parts.fit.expand(panels.foresee, asked, parts.forecast, **quick | {"show_progress": "full"})
     looked = {parts.preset, parts.language, parts.kv.batch, parts.kv.positions}
-    parts.kv.accordion.expand(handlers.examine, looked, parts.kv.result, **quick | {"show_progress": "full"})
+    parts.kv.accordion.expand(panels.examine, looked, parts.kv.result, **quick | {"show_progress": "full"})
     gr.on(
-        [parts.kv.batch.change, parts.kv.positions.change], handlers.plan, looked, parts.kv.result,
+        [parts.kv.batch.change, parts.kv.positions.change], panels.plan, looked, parts.kv.result,
         **quick, trigger_mode="always_last",
     )
     parts.examples.click(handlers.take_example, parts.examples, parts.prompt, **quick)
     runs = {"inputs": asked, "outputs": everything, "concurrency_limit": None, "trigger_mode": "once", "js": _DIM, **private}
     compared = gr.on([parts.compare.click, parts.prompt.submit], handlers.press_compare, **runs)
     followed = parts.follow_up.click(handlers.press_follow_up, **runs)
-    for run in (compared, followed):
+    carded = [
+        button.click(partial(handlers.take_card, card), parts.language, everything, **quick).then(handlers.press_compare, **runs)
+        for card, button in zip(CARDS, parts.cards)
+    ]
+    for run in (compared, followed, *carded):
         run.then(None, None, None, js=_UNDIM, api_visibility="private")
-    parts.sweep.variable.input(handlers.choose_sweep, parts.sweep.variable, parts.sweep.values, **quick)
+    parts.sweep.variable.input(panels.choose_sweep, parts.sweep.variable, parts.sweep.values, **quick)
     parts.sweep.run.click(
-        handlers.press_sweep, asked | {parts.sweep.variable, parts.sweep.values}, everything, concurrency_limit=None, trigger_mode="once", **private
+        panels.press_sweep, asked | {parts.sweep.variable, parts.sweep.values}, everything, concurrency_limit=None, trigger_mode="once", **private
     )
+    parts.replay.chosen.input(panels.choose_recording, {parts.replay.chosen, parts.language}, parts.replay.player, **quick)
+    page.load(None, None, None, js=_KEYS)
     parts.stop.click(handlers.stop, None, None, **quick)
+    parts.markdown.input(handlers.show_markdown, {parts.markdown, parts.language}, parts.columns, **quick)
+    _wire_editor(parts, EditorHandlers(desk), everything, quick)
     parts.tint.change(None, parts.tint, None, js=_TOGGLE_TINT, api_visibility="private")
     panel = [parts.machine, parts.loaded, parts.chosen_model, parts.notice]
     gr.on(
-        [parts.refresh.click, parts.models.expand], handlers.show_models, parts.language, panel, **quick
+        [parts.refresh.click, parts.models.expand], panels.show_models, parts.language, panel, **quick
     )
-    parts.unload.click(handlers.unload, {parts.chosen_model, parts.language}, panel, **quick)
-    parts.unload_all.click(handlers.unload_all, parts.language, panel, **quick)
+    parts.unload.click(panels.unload, {parts.chosen_model, parts.language}, panel, **quick)
+    parts.unload_all.click(panels.unload_all, parts.language, panel, **quick)
     gr.api(handlers.compare_api, api_name="compare", concurrency_limit=None)
+
+
+def _wire_editor(parts: Parts, handlers: EditorHandlers, everything: list[Any], quick: dict[str, Any]) -> None:
+    editor, context = parts.editor, {parts.preset, parts.language, parts.editor.column}
+    editor.accordion.expand(handlers.open_editor, context, everything, **quick)
+    editor.column.input(handlers.open_editor, context, everything, **quick)
+    for name, button in editor.buttons.items():
+        button.click(partial(handlers.edit, name, None), context, everything, **quick)
+    fields = {"name": editor.name, "model": editor.model}
+    for name, box in fields.items():
+        gr.on([box.submit, box.blur], partial(handlers.edit, name, box), context | {box}, everything, **quick)
+    for name, menu in editor.choices.items():
+        menu.input(partial(handlers.edit, name, menu), context | {menu}, everything, **quick)
+
+
+def _keep(parts: Parts) -> None:
+    """What was chosen stays in the browser, and is there again after a reload."""
+    kept = parts.kept()
+    names = ", ".join(f"'{name}'" for name in kept)
+    script = f"(...values) => Object.fromEntries([{names}].map((name, place) => [name, values[place]]))"
+    gr.on([c.change for c in kept.values()], None, list(kept.values()), parts.saved, js=script, api_visibility="private", show_progress="hidden")

@@ -8,9 +8,11 @@ from typing import Any
 import gradio as gr
 
 from .benchmark_panel import BenchmarkPanel
+from .column_editor import ColumnEditor
 from .gptq_form import GptqForm
 from .i18n import Words
 from .kv_panel import KvPanel
+from .replay import ReplayPanel
 from .sweep_panel import SweepPanel
 
 
@@ -25,6 +27,10 @@ class Parts:
     mode: gr.Radio = None
     quality: gr.Checkbox = None
     tint: gr.Checkbox = None
+    markdown: gr.Checkbox = None
+    saved: gr.BrowserState = None
+    cards: list[gr.Button] = field(default_factory=list)
+    editor: ColumnEditor = field(default_factory=ColumnEditor)
     prompt: gr.Textbox = None
     examples: gr.Dataset = None
     description: gr.HTML = None
@@ -40,6 +46,7 @@ class Parts:
     gptq: GptqForm = field(default_factory=GptqForm)
     kv: KvPanel = field(default_factory=KvPanel)
     sweep: SweepPanel = field(default_factory=SweepPanel)
+    replay: ReplayPanel = field(default_factory=ReplayPanel)
     capabilities: gr.Accordion = None
     techniques: gr.HTML = None
     fit: gr.Accordion = None
@@ -63,13 +70,20 @@ class Parts:
         """Each component's properties in one language."""
         return {component: {p: words(key) for p, key in keys.items()} for component, keys in self._texts}
 
+    def kept(self) -> dict[str, Any]:
+        """What a browser remembers of a visitor's choices, by name."""
+        return {
+            "language": self.language, "preset": self.preset, "mode": self.mode, "repeats": self.benchmark.repeats, "quality": self.quality,
+            "markdown": self.markdown, "prompt": self.prompt, **self.settings,
+        }
+
     def all(self) -> list[Any]:
         """Every component that a handler may change."""
         named = [
             value
             for name, value in vars(self).items()
-            if name not in ("words", "settings", "columns", "charts", "gptq", "kv", "benchmark", "sweep", "_texts")
+            if name not in ("words", "settings", "columns", "charts", "gptq", "kv", "benchmark", "sweep", "replay", "cards", "saved", "editor", "_texts")
         ]
         spoken = [component for component, _ in self._texts]
-        found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *vars(self.benchmark).values(), *self.sweep.components(), *self.columns, *self.charts.values()]
+        found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *vars(self.benchmark).values(), *self.sweep.components(), *vars(self.replay).values(), *self.editor.components(), *self.columns, *self.charts.values()]
         return list(dict.fromkeys(found))

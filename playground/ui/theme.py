@@ -58,12 +58,22 @@ CSS = """
   background: var(--background-fill-primary); color: var(--body-text-color); }
 .slot h3 { margin: 0; font-size: 1.05rem; line-height: 1.3; color: var(--body-text-color); }
 .slot .difference { margin: 2px 0 0; min-height: 3.75em; font-size: 0.8rem; line-height: 1.25; color: var(--quiet); overflow-wrap: anywhere; }
-.slot h3 { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.slot h3 { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; position: relative; padding-right: 1.6em; }
+.slot .focus { position: absolute; right: 0; top: 0; padding: 0 4px; border: 0; border-radius: 4px; background: none; color: var(--quiet); font-size: 1rem; line-height: 1.3; cursor: pointer; }
+.slot .focus:hover, .slot .focus:focus-visible { background: var(--background-fill-secondary); color: var(--body-text-color); }
+#columns.has-focus { grid-template-columns: minmax(0, 1fr) !important; }
+#columns.has-focus > :not(.focused) { display: none; }
+#columns.has-focus .slot .answer { height: 26rem; }
+#columns.has-focus .slot .answer .text { font-size: 1.1rem; }
+.slot .answer .markdown { white-space: normal; }
+.slot .answer .markdown pre { overflow-x: auto; white-space: pre; }
+.slot .answer .markdown :first-child { margin-top: 0; }
+#toggles { gap: 8px 24px; }
 .slot .badge { margin-left: 6px; padding: 1px 6px; border-radius: 9px; font-size: 0.7rem; font-weight: 500; vertical-align: 2px;
   background: var(--background-fill-secondary); border: 1px solid var(--border-color-primary); color: var(--body-text-color); }
 .slot .badge.warn { border-color: #d55e00; }
-.slot .status { display: flex; align-items: center; gap: 6px; margin: 0; min-height: 1.6em; font-size: 0.85rem; }
-.slot .status .live { margin-left: auto; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.slot .status { display: flex; align-items: center; gap: 6px; margin: 0; min-height: 2em; font-size: 0.85rem; }
+.slot .status .live { margin-left: auto; font-size: 1.15rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .slot .dot { flex: none; width: 9px; height: 9px; border-radius: 50%; background: #8a8a8a; }
 .slot[data-phase="loading"] .dot, .slot[data-phase="warming"] .dot, .slot[data-phase="assessing"] .dot { background: #e69f00; }
 .slot[data-phase="answering"] .dot { background: #0072b2; }
@@ -98,6 +108,40 @@ CSS = """
 .slot .note { margin: 0; font-size: 0.78rem; line-height: 1.3; color: var(--quiet); overflow-wrap: anywhere; }
 .slot .source { margin: 0; font-size: 0.72rem; color: var(--quiet); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 
+.replay { display: flex; flex-direction: column; gap: 8px; padding: 10px 12px; color: var(--body-text-color); }
+.replay[hidden] { display: none; }
+.replay-head { display: flex; gap: 12px; align-items: baseline; flex-wrap: wrap; }
+.replay-title { font-size: 1.05rem; }
+.replay-prompt { color: var(--quiet); overflow-wrap: anywhere; display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
+.replay-controls { display: flex; gap: 12px; align-items: center; flex-wrap: wrap; font-variant-numeric: tabular-nums; }
+.replay-controls button, .replay-controls select { padding: 4px 12px; border: 1px solid var(--border-color-primary); border-radius: 6px;
+  background: var(--background-fill-secondary); color: var(--body-text-color); font: inherit; min-width: 5em; }
+.replay-controls .replay-play { background: #0060a0; border-color: #0060a0; color: #fff; font-weight: 600; }
+.replay-scrub { flex: 1; min-width: 120px; accent-color: #0072b2; }
+.replay-columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 180px), 1fr)); gap: 10px; }
+.replay-column { display: flex; flex-direction: column; gap: 2px; min-width: 0; padding: 6px 10px; border: 1px solid var(--border-color-primary); border-top: 4px solid var(--slot);
+  border-radius: 6px; background: var(--background-fill-primary); }
+.replay-column h3 { margin: 0; font-size: 0.95rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; color: var(--body-text-color); }
+.replay-rate { margin: 0; font-size: 1.35rem; font-weight: 700; font-variant-numeric: tabular-nums; }
+.replay-status { margin: 0; font-size: 0.8rem; color: var(--quiet); font-variant-numeric: tabular-nums; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.replay-column progress { width: 100%; height: 5px; accent-color: var(--slot); }
+.replay-answer { display: flex; flex-direction: column-reverse; height: 7.5rem; overflow-y: auto; font-size: 0.85rem; line-height: 1.4; }
+.replay-answer .text { margin-bottom: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
+.replay-answer .drafted { background: color-mix(in srgb, #56b4e9 28%, transparent); }
+.replay-race { width: 100%; height: 110px; border-left: 1px solid var(--border-color-primary); border-bottom: 1px solid var(--border-color-primary); }
+.replay-race polyline { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
+.replay-machine { margin: 0; font-size: 0.75rem; color: var(--quiet); }
+body.presentation { overflow: hidden; }
+body.presentation #replay { position: fixed; inset: 0; z-index: 1000; overflow: auto; background: var(--body-background-fill); border-radius: 0; }
+body.presentation #recording { display: none; }
+body.presentation .replay { min-height: 94vh; font-size: 1.3rem; }
+body.presentation .replay-title { font-size: 2rem; }
+body.presentation .replay-prompt { font-size: 1.3rem; }
+body.presentation .replay-column h3 { font-size: 1.4rem; }
+body.presentation .replay-rate { font-size: 2.6rem; }
+body.presentation .replay-status { font-size: 1.1rem; }
+body.presentation .replay-answer { flex: 1; height: 34vh; font-size: 1.25rem; }
+body.presentation .replay-race { height: 24vh; }
 .js-plotly-plot text { fill: var(--body-text-color) !important; font-family: var(--font) !important; }
 .js-plotly-plot .hovertext text { fill: #fff !important; }
 .js-plotly-plot .bars .point text { fill: var(--body-text-color) !important; }

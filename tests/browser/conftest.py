@@ -29,8 +29,8 @@ def open_page(chromium):
     """Opens the page on a script, in a window of its own; closes everything afterwards."""
     closing = []
 
-    def open_with(script, width=1280, dark=False, query=""):
-        serving = launch(ScriptedEngine(script))
+    def open_with(script, width=1280, dark=False, query="", recordings=None):
+        serving = launch(ScriptedEngine(script), recordings or {})
         url, _ = serving.__enter__()
         closing.append(lambda: serving.__exit__(None, None, None))
         context = chromium.new_context(
@@ -57,3 +57,7 @@ def compare(page):
 
 def wait_until_ended(page):
     page.wait_for_function(f"document.querySelector('.slot[data-phase=idle]') === null && {ENDED}")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--screenshots", metavar="DIR", default=None, help="write pictures of the page's main states there")

@@ -1,12 +1,19 @@
 """The page as people see it."""
 
+import itertools
 import re
+from functools import partial
+from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
+from playground.board import Board
+from playground.config import Comparison, ModelSpec, SlotSpec
 from playground.engines.scripted import Hold, spoken
-from playground.events import Drafts, Round, Started, Tokens
-from playground.runcard import load
+from playground.events import Drafts, Round, SlotEvent, Started, Tokens
+from playground.recording import record
+from playground.runcard import load, this_machine
 from tests.scripted_app import HOSTILE, Conversation, echo, troubled
 
 from .conftest import compare, wait_until_ended
@@ -376,3 +383,212 @@ def test_accepted_drafts_are_marked_tell_their_round_and_can_be_unmarked(open_pa
     page.uncheck("#tint input")
     page.wait_for_function("getComputedStyle(document.querySelector('.drafted')).textDecorationLine === 'none'")
     assert contrast(page, ".slot .note") >= 4.5
+
+
+def replay_text(page, place):
+    return page.locator(".replay-answer .text").nth(place).text_content()
+
+
+def recordings():
+    """One that is long over: half a second."""
+    script = {"a": spoken("first " + HOSTILE, gap_s=0.004), "b": spoken("second", gap_s=0.05)}
+    slots = tuple(SlotSpec(name, name.upper(), ModelSpec("m")) for name in script)
+    board = Board(Comparison("c", "Recorded", slots, "a"))
+    board.absorb(SlotEvent(slot, event) for slot, events in script.items() for event in events)
+    return {"first": record(board, "the prompt", this_machine("CPU"), "2026-01-01T00:00:00")}
+
+
+def test_the_page_opens_with_a_replay_that_moves_ends_and_can_be_scrubbed(open_page):
+    page = open_page(echo, recordings=recordings())
+    page.wait_for_function("document.querySelectorAll('.replay-answer .text')[1].textContent === 'second'", timeout=10_000)
+    page.wait_for_function("document.querySelector('.replay-play').dataset.playing === 'false'")
+    assert replay_text(page, 0) == "first " + HOSTILE and page.evaluate("window.hacked") is None
+    assert page.locator(".replay-prompt").inner_text() == "the prompt" and "20.0 tok/s" in page.locator(".replay-rate").nth(1).inner_text()
+    page.locator(".replay-scrub").fill("0.16")
+    assert replay_text(page, 1) == "se", "two ids have arrived: at 0.1 s and 0.15 s"
+    page.locator(".replay-scrub").fill("0")
+    assert replay_text(page, 1) == "" and page.locator(".replay-status").nth(1).inner_text() == "Reading the prompt"
+    page.select_option(".replay-speed", "4")
+    page.click(".replay-play")
+    page.wait_for_function("document.querySelectorAll('.replay-answer .text')[1].textContent === 'second'")
+    assert page.locator(".replay-race polyline").count() == 2
+
+
+def test_a_finished_fair_run_is_ready_for_replay(open_page):
+    page = open_page(echo, query="?preset=kv-cache", recordings=recordings())
+    compare(page)
+    wait_until_ended(page)
+    page.wait_for_function("document.querySelector('.replay-title').textContent !== 'Recorded'")
+    assert page.locator(".replay-play").get_attribute("data-playing") == "false", "it waits to be played"
+    page.locator(".replay-scrub").fill("99")
+    assert replay_text(page, 0) == texts(page)[0]
+
+
+def test_the_presentation_is_entered_and_left_by_one_key_and_by_its_button(open_page):
+    page = open_page(echo, recordings=recordings())
+    page.keyboard.press("p")
+    page.wait_for_selector("body.presentation")
+    box = page.locator("#replay").bounding_box()
+    assert (box["x"], box["y"], box["width"]) == (0, 0, 1280), "it covers the page"
+    page.keyboard.press("Escape")
+    page.wait_for_selector("body:not(.presentation)")
+    page.click(".replay-presentation")
+    page.wait_for_selector("body.presentation")
+    page.click(".replay-presentation")
+    page.wait_for_selector("body:not(.presentation)")
+    page.click("#prompt textarea")
+    page.keyboard.type("p")
+    assert page.locator("body.presentation").count() == 0, "typing is typing"
+
+
+def test_control_enter_compares_and_escape_stops(open_page):
+    page = open_page(Conversation(), query="?preset=kv-cache")
+    page.click("#prompt textarea")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("document.querySelector('.slot[data-phase=answering] .text')?.textContent.length > 5")
+    page.keyboard.press("Escape")
+    wait_until_ended(page)
+    assert set(phases(page)) == {"stopped"}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("query", ["", "?lang=ko"], ids=["english", "korean"])
+def test_axe_finds_nothing_serious(open_page, dark, query):
+    page = open_page(troubled, dark=dark, query=query, recordings=recordings())
+    compare(page)
+    wait_until_ended(page)
+    page.wait_for_function("!document.querySelector('#charts.stale')")
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).response["violations"]
+    serious = {v["id"]: [n["html"][:160] for n in v["nodes"]] for v in found if v["impact"] in ("serious", "critical")}
+    assert not serious, serious
+
+
+def test_nothing_jumps_while_text_streams(open_page):
+    talk = Conversation()
+    page = open_page(talk)
+    page.wait_for_function("!document.querySelector('#compare').disabled")
+    page.evaluate("""() => { window.shift = 0; new PerformanceObserver(list => { for (const entry of list.getEntries()) window.shift += entry.value; })
+        .observe({type: 'layout-shift', buffered: false}); }""")
+    compare(page)
+    page.wait_for_function("document.querySelector('.slot[data-phase=answering] .text')?.textContent.length > 5")
+    talk.hold.gate.set()
+    page.wait_for_function("[...document.querySelectorAll('.slot')].every(s => s.dataset.phase === 'done')")
+    assert page.evaluate("window.shift") < 0.05
+
+
+def test_no_console_error_through_a_comparison_in_either_language(open_page):
+    page = open_page(echo, recordings=recordings())
+    errors = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    compare(page)
+    wait_until_ended(page)
+    page.click("#language label:has-text('한국어')")
+    page.wait_for_function("document.querySelector('#compare').innerText === '비교'")
+    assert errors == []
+
+
+def test_what_was_chosen_survives_a_reload_and_an_address_wins(open_page):
+    page = open_page(echo)
+    page.fill("#prompt textarea", "my own question")
+    page.click("#mode input[value=race]")
+    page.click("#settings button.label-wrap")
+    page.fill("#new_tokens input[type=number]", "33")
+    page.locator("#new_tokens input[type=number]").blur()
+    page.wait_for_function("localStorage.getItem('playground') !== null")
+    page.wait_for_timeout(0)
+    page.reload()
+    page.wait_for_function("document.querySelector('#prompt textarea').value === 'my own question'")
+    assert page.locator("#mode input[value=race]").is_checked()
+    page.click("#settings button.label-wrap")
+    assert page.locator("#new_tokens input[type=number]").input_value() == "33"
+    page.goto(page.url.split("?")[0] + "?preset=kv-cache")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 2")
+
+
+def test_a_first_question_fills_everything_and_runs_with_one_click(open_page):
+    page = open_page(lambda slot, prompt: spoken(f"{slot.id} heard {prompt.text[:20]}"))
+    page.wait_for_selector("#card-cache:enabled")
+    page.click("#card-cache")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 2")
+    wait_until_ended(page)
+    assert texts(page) == ["off heard Write a short story ", "on heard Write a short story "]
+    assert page.input_value("#prompt textarea").startswith("Write a short story")
+
+
+def test_columns_are_duplicated_renamed_changed_moved_and_removed(open_page):
+    page = open_page(lambda slot, prompt: spoken(f"{slot.decode.attention} {slot.decode.cache}"), query="?preset=kv-cache")
+    page.click("#editor button.label-wrap")
+    page.click("#edit-duplicate")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 3")
+    page.fill("#edit-name textarea, #edit-name input", "Mine")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".slot h3[title=Mine]")
+    page.click("#edit-attention input")
+    page.get_by_role("option", name="eager", exact=True).click()
+    page.wait_for_function("document.querySelector('.slot h3[title=Mine]').closest('.slot').innerText.includes('eager')")
+    compare(page)
+    wait_until_ended(page)
+    assert texts(page) == ["sdpa none", "eager none", "sdpa dynamic"]
+    page.click("#edit-right")
+    page.wait_for_function("document.querySelectorAll('.slot h3')[2].title === 'Mine'")
+    page.click("#edit-refer")
+    page.wait_for_function("document.querySelectorAll('.slot .difference')[2].innerText.includes('reference')")
+    page.click("#edit-remove")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 2")
+    page.click("#edit-remove")
+    page.wait_for_selector("#notice .notice")
+    assert "fewest" in page.locator("#notice").inner_text() and page.locator(".slot").count() == 2
+
+
+def test_one_column_can_be_enlarged_and_all_shown_again(open_page):
+    page = open_page(echo)
+    compare(page)
+    wait_until_ended(page)
+    page.locator(".slot .focus").nth(2).click()
+    assert page.locator(".slot:visible").count() == 1 and page.locator(".slot:visible").bounding_box()["width"] > 1000
+    page.locator(".slot:visible .focus").click()
+    assert page.locator(".slot:visible").count() == 5
+
+
+def test_answers_can_be_read_as_markdown(open_page):
+    text = "**bold** costs $3 and $4 " + HOSTILE
+    page = open_page(lambda slot, prompt: spoken(text))
+    compare(page)
+    wait_until_ended(page)
+    assert texts(page)[0] == text
+    page.click("#markdown input")
+    page.wait_for_selector(".slot .markdown strong")
+    assert page.locator(".slot .markdown").first.inner_text().startswith("bold costs $3 and $4")
+    assert page.evaluate("window.hacked") is None and page.locator(".slot .markdown img").count() == 0
+    page.click("#markdown input")
+    page.wait_for_function("!document.querySelector('.slot .markdown')")
+    assert texts(page)[0] == text
+
+
+def test_the_main_states_can_be_looked_at(open_page, request):
+    """With --screenshots DIR, pictures of the page: idle, running, finished, failed, in light and dark and at three widths."""
+    folder = request.config.getoption("--screenshots")
+    if folder is None:
+        pytest.skip("asked for with --screenshots DIR")
+    for dark, width in itertools.product((False, True), (390, 1280, 1920)):
+        talk = Conversation()
+        page = open_page(talk, width=width, dark=dark, recordings=recordings())
+        shot = partial(_shoot, page, Path(folder), f"{'dark' if dark else 'light'}-{width}")
+        shot("idle")
+        compare(page)
+        page.wait_for_function("document.querySelector('.slot[data-phase=answering] .text')?.textContent.length > 5")
+        shot("running")
+        talk.hold.gate.set()
+        wait_until_ended(page)
+        page.wait_for_function("!document.querySelector('#charts.stale')")
+        shot("finished")
+        failed = open_page(troubled, width=width, dark=dark, query="?lang=ko")
+        compare(failed)
+        wait_until_ended(failed)
+        _shoot(failed, Path(folder), f"{'dark' if dark else 'light'}-{width}", "failed")
+
+
+def _shoot(page, folder, where, state):
+    folder.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=folder / f"{where}-{state}.png", full_page=True)

@@ -1,5 +1,6 @@
 """A comparison as it unfolds, for the page and for API clients."""
 
+import dataclasses
 import json
 from html.parser import HTMLParser
 
@@ -165,3 +166,17 @@ def test_accepted_drafts_are_told_apart_in_the_text():
     ]
     assert column.pieces == [("ab", 0), ("CD", None), ("e", 2), ("FG", None)]
     assert "".join(text for text, _ in column.pieces) == column.text
+
+
+def test_a_slots_numbers_do_not_depend_on_its_place_in_the_order():
+    """Engines' clocks run on between slots; what is measured is each slot's own."""
+    def numbers(order):
+        later = 0
+        found = Board(Comparison("c", "C", order, order[0].id))
+        for slot in order:
+            later += 10**12
+            shifted = [dataclasses.replace(e, t_ns=e.t_ns + later) if hasattr(e, "t_ns") else e for e in spoken(f"{slot.id} says", gap_s=0.01)]
+            play(found, slot.id, shifted)
+        return {slot: column.run for slot, column in found.columns.items()}
+
+    assert numbers(SLOTS[:2]) == numbers(SLOTS[1::-1])

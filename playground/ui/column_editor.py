@@ -1,0 +1,83 @@
+"""The panel that changes a comparison's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import gradio as gr
+
+from ..capabilities import Technique
+from ..config import Comparison
+from ..editing import CHOICES, value_of
+from .i18n import Words
+
+BUTTONS = ("duplicate", "remove", "left", "right", "refer")
+
+
+@dataclass
+class ColumnEditor:
+    """Created inside the page's layout."""
+
+    accordion: gr.Accordion = None
+    column: gr.Dropdown = None
+    name: gr.Textbox = None
+    model: gr.Textbox = None
+    choices: dict[str, gr.Dropdown] = field(default_factory=dict)
+    buttons: dict[str, gr.Button] = field(default_factory=dict)
+
+    def components(self) -> list[Any]:
+        return [self.accordion, self.column, self.name, self.model, *self.choices.values(), *self.buttons.values()]
+
+
+def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
+    """The panel, closed, on the first column."""
+    editor, slot = ColumnEditor(), comparison.slots[0]
+    with gr.Accordion(open=False, elem_id="editor") as editor.accordion:
+        with gr.Row():
+            editor.column = gr.Dropdown(_columns(comparison), value=slot.id, elem_id="edit-column", min_width=200)
+            editor.name = gr.Textbox(slot.name, elem_id="edit-name", min_width=180, max_lines=1)
+            editor.model = gr.Textbox(slot.model.model, elem_id="edit-model", min_width=220, max_lines=1)
+        with gr.Row():
+            for choice, kinds in CHOICES.items():
+                editor.choices[choice] = gr.Dropdown(
+                    list(get_args(kinds)), value=value_of(slot, choice), elem_id=f"edit-{choice}", min_width=150
+                )
+                say(editor.choices[choice], label=f"choice.{choice}")
+        with gr.Row():
+            for name in BUTTONS:
+                editor.buttons[name] = gr.Button(elem_id=f"edit-{name}", size="sm", min_width=120)
+                say(editor.buttons[name], value=f"edit.{name}")
+    say(editor.accordion, label="editor")
+    say(editor.column, label="edit.column")
+    say(editor.name, label="edit.name")
+    say(editor.model, label="model", info="edit.model_info")
+    return editor
+
+
+def filled(editor: ColumnEditor, comparison: Comparison, slot_id: str | None) -> dict[Any, Any]:
+    """The panel's values for one column; the first one where that is gone."""
+    slot = next((s for s in comparison.slots if s.id == slot_id), comparison.slots[0])
+    values = {editor.choices[choice]: value_of(slot, choice) for choice in CHOICES}
+    return values | {
+        editor.column: gr.update(choices=_columns(comparison), value=slot.id), editor.name: slot.name, editor.model: slot.model.model,
+    }
+
+
+def menus(editor: ColumnEditor, found: Sequence[Technique], words: Words) -> dict[Any, Any]:
+    """Menus that say beside what does not run here why not."""
+    reasons = {(t.kind, t.name): t.reason for t in found if not t.runs}
+
+    def label(choice: str, name: str) -> str:
+        reason = reasons.get((choice, name))
+        return words("edit.not_here", name, reason) if reason else name
+
+    return {
+        editor.choices[choice]: gr.update(choices=[(label(choice, name), name) for name in get_args(kinds)])
+        for choice, kinds in CHOICES.items()
+    }
+
+
+def _columns(comparison: Comparison) -> list[tuple[str, str]]:
+    return [(slot.name, slot.id) for slot in comparison.slots]

@@ -1,0 +1,59 @@
+"""What happens in the form that changes columns."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from .. import editing
+from ..board import Board
+from ..checks import ConfigError
+from ..engine import EngineError
+from .column_editor import filled, menus
+from .desk import Desk, Updates
+from .drawing import draw_notice
+from .i18n import Words
+
+
+class EditorHandlers:
+    """What changes a comparison's columns."""
+
+    def __init__(self, desk: Desk):
+        self._desk = desk
+
+    def open_editor(self, values: Updates, request: gr.Request) -> Updates:
+        """The chosen column's own values, and what of the menus does not run here."""
+        editor, words = self._desk.parts.editor, Words(values[self._desk.parts.language])
+        comparison = self._desk.chosen(values, request)
+        updates = filled(editor, comparison, values[editor.column])
+        try:
+            found = self._desk.scheduler.when_idle(lambda engine: engine.capabilities())
+        except EngineError:
+            found = None
+        for menu, update in (menus(editor, found, words) if found else {}).items():
+            updates[menu] = {**update, "value": updates[menu]}
+        return updates
+
+    def edit(self, what: str, box: Any, values: Updates, request: gr.Request) -> Updates:
+        """One change of one column. What cannot be is said, and nothing changes."""
+        parts, slot = self._desk.parts, values[self._desk.parts.editor.column]
+        words, before = Words(values[parts.language]), self._desk.chosen(values, request)
+        changes = {
+            "duplicate": editing.duplicate, "remove": editing.remove, "refer": editing.refer_to,
+            "left": partial(editing.move, by=-1), "right": partial(editing.move, by=1),
+            "name": partial(editing.rename, name=values.get(box)), "model": partial(editing.use_model, model=values.get(box)),
+        }
+        change = changes.get(what) or partial(editing.choose, choice=what, value=values.get(box))
+        try:
+            after = change(before, slot)
+        except ConfigError as error:
+            return filled(parts.editor, before, slot) | {parts.notice: draw_notice(str(error))}
+        if after == before:
+            return {parts.notice: ""}
+        self._desk.scheduler.stop_session(request.session_hash)
+        board = Board(after)
+        self._desk.turn_to(board, words, request, edited=after)
+        added = [s.id for s in after.slots if s.id not in {b.id for b in before.slots}]
+        return self._desk.other_columns(board, words) | filled(parts.editor, after, added[0] if added else slot) | {parts.notice: ""}
