@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,15 @@ class EditorHandlers:
             updates[menu] = {**update, "value": updates[menu]}
         return updates
 
-    def edit(self, what: str, box: Any, values: Updates, request: gr.Request) -> Updates:
+    def editor_of(self, what: str, box: Any = None) -> Callable[..., Updates]:
+        """The handler of one kind of change, whose new value is in `box`."""
+
+        def change(values: Updates, request: gr.Request) -> Updates:
+            return self._edit(what, box, values, request)
+
+        return change
+
+    def _edit(self, what: str, box: Any, values: Updates, request: gr.Request) -> Updates:
         """One change of one column. What cannot be is said, and nothing changes."""
         parts, slot = self._desk.parts, values[self._desk.parts.editor.column]
         words, before = Words(values[parts.language]), self._desk.chosen(values, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gradio as gr
@@ -124,8 +124,16 @@ class Handlers:
     def take_example(self, sample: list[str]) -> str:
         return sample[0]
 
-    def take_card(self, card: Card, language: Language, request: gr.Request) -> Updates:
-        """A first question: its comparison and prompt, ready to run."""
+    def card_taker(self, card: Card) -> Callable[..., Updates]:
+        """The handler of one first question."""
+
+        def take(language: Language, request: gr.Request) -> Updates:
+            return self._take_card(card, language, request)
+
+        return take
+
+    def _take_card(self, card: Card, language: Language, request: gr.Request) -> Updates:
+        """Its comparison and prompt, ready to run."""
         words, comparison = Words(language), find_preset(self._desk.presets, card.preset)
         self._desk.scheduler.stop_session(request.session_hash)
         board, parts = Board(comparison), self._desk.parts

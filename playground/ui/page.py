@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -43,7 +42,8 @@ _KEYS = """() => {
   document.addEventListener('click', event => {
     const button = event.target.closest('.slot .focus');
     if (!button) return;
-    const columns = document.querySelector('#columns'), column = button.closest('.column'), on = !column.classList.contains('focused');
+    const columns = document.querySelector('#columns'), column = [...columns.children].find(child => child.contains(button));
+    const on = !column.classList.contains('focused');
     columns.querySelectorAll('.focused').forEach(other => other.classList.remove('focused'));
     columns.classList.toggle('has-focus', on);
     column.classList.toggle('focused', on);
@@ -228,7 +228,7 @@ def _wire(page: gr.Blocks, desk: Desk) -> None:
     compared = gr.on([parts.compare.click, parts.prompt.submit], handlers.press_compare, **runs)
     followed = parts.follow_up.click(handlers.press_follow_up, **runs)
     carded = [
-        button.click(partial(handlers.take_card, card), parts.language, everything, **quick).then(handlers.press_compare, **runs)
+        button.click(handlers.card_taker(card), parts.language, everything, **quick).then(handlers.press_compare, **runs)
         for card, button in zip(CARDS, parts.cards)
     ]
     for run in (compared, followed, *carded):
@@ -257,12 +257,12 @@ def _wire_editor(parts: Parts, handlers: EditorHandlers, everything: list[Any], 
     editor.accordion.expand(handlers.open_editor, context, everything, **quick)
     editor.column.input(handlers.open_editor, context, everything, **quick)
     for name, button in editor.buttons.items():
-        button.click(partial(handlers.edit, name, None), context, everything, **quick)
+        button.click(handlers.editor_of(name), context, everything, **quick)
     fields = {"name": editor.name, "model": editor.model}
     for name, box in fields.items():
-        gr.on([box.submit, box.blur], partial(handlers.edit, name, box), context | {box}, everything, **quick)
+        gr.on([box.submit, box.blur], handlers.editor_of(name, box), context | {box}, everything, **quick)
     for name, menu in editor.choices.items():
-        menu.input(partial(handlers.edit, name, menu), context | {menu}, everything, **quick)
+        menu.input(handlers.editor_of(name, menu), context | {menu}, everything, **quick)
 
 
 def _keep(parts: Parts) -> None:

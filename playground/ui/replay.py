@@ -41,7 +41,7 @@ def lay_out(say: Any, words: Words, recordings: Mapping[str, Recording]) -> Repl
     """The choice of recordings and the player, which plays the first one at once."""
     panel = ReplayPanel()
     first = next(iter(recordings), None)
-    with gr.Group(elem_id="replay", visible=bool(recordings)):
+    with gr.Column(elem_id="replay", visible=bool(recordings)):
         panel.chosen = gr.Dropdown(choices(recordings, words), value=first, elem_id="recording")
         panel.player = gr.HTML(
             payload(recordings[first], words, True) if first else {}, html_template=_SKELETON, js_on_load=_SCRIPT,

@@ -108,6 +108,7 @@ CSS = """
 .slot .note { margin: 0; font-size: 0.78rem; line-height: 1.3; color: var(--quiet); overflow-wrap: anywhere; }
 .slot .source { margin: 0; font-size: 0.72rem; color: var(--quiet); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 
+#recording input, .gradio-container footer button, .gradio-container footer a { color: var(--body-text-color) !important; }
 .replay { display: flex; flex-direction: column; gap: 8px; padding: 10px 12px; color: var(--body-text-color); }
 .replay[hidden] { display: none; }
 .replay-head { display: flex; gap: 12px; align-items: baseline; flex-wrap: wrap; }

@@ -496,9 +496,8 @@ def test_what_was_chosen_survives_a_reload_and_an_address_wins(open_page):
     page.fill("#new_tokens input[type=number]", "33")
     page.locator("#new_tokens input[type=number]").blur()
     page.wait_for_function("localStorage.getItem('playground') !== null")
-    page.wait_for_timeout(0)
     page.reload()
-    page.wait_for_function("document.querySelector('#prompt textarea').value === 'my own question'")
+    page.wait_for_function("document.querySelector('#prompt textarea')?.value === 'my own question'")
     assert page.locator("#mode input[value=race]").is_checked()
     page.click("#settings button.label-wrap")
     assert page.locator("#new_tokens input[type=number]").input_value() == "33"
