@@ -23,7 +23,7 @@ from .gptq_form import with_gptq
 from .i18n import Words
 from .panels import loaded_table, machine_line
 from .parts import Parts
-from .replay import choices, payload
+from .replay import OWN, choices, payload
 from .summary import summary_html
 from .sweep_panel import variable_choices
 
@@ -40,6 +40,7 @@ class View:
     checkup: Checkup | None = None
     card: RunCard | None = None
     recording: Recording | None = None
+    own: Recording | None = None
     edited: Comparison | None = None
     markdown: bool = False
 
@@ -63,7 +64,7 @@ class Desk:
     ) -> View:
         """Let a session look at another board; what it has recorded, and how it reads answers, stays."""
         old = self.views.get(request.session_hash) or View(board, words)
-        view = View(board, words, prompt, recording=old.recording, edited=edited, markdown=old.markdown)
+        view = View(board, words, prompt, recording=old.recording, own=old.own, edited=edited, markdown=old.markdown)
         self.views[request.session_hash] = view
         return view
 
@@ -156,5 +157,7 @@ class Desk:
     def replay(self, view: View, autoplay: bool = False) -> Updates:
         """The player with what this session last recorded or chose, in its language."""
         panel = self.parts.replay
-        titles = gr.update(choices=choices(self.recordings, view.words), label=view.words("replay.choose"))
+        own = {OWN: view.own} if view.own else {}
+        shown = next((name for name, found in (own | dict(self.recordings)).items() if found is view.recording), None)
+        titles = gr.update(choices=choices(self.recordings, view.words, bool(own)), value=shown, label=view.words("replay.choose"))
         return {panel.chosen: titles} | ({panel.player: payload(view.recording, view.words, autoplay)} if view.recording else {})

@@ -209,8 +209,8 @@ class Handlers:
         if self._desk.views.get(request.session_hash) is view:
             machine = dataclasses.replace(machine, device=self._desk.scheduler.engine.machine())
             if (recorded := record(view.board, asked.prompt.text, machine, made)) is not None:
-                view.recording = recorded
-                idle |= self._desk.replay(view) | {parts.replay.chosen: gr.update(value=None)}
+                view.recording = view.own = recorded
+                idle |= self._desk.replay(view)
             if job.outcome is not None:
                 view.board.conclude(job.outcome)
                 view.card = card_of(job.outcome, machine, made)

@@ -25,7 +25,7 @@ from .parts import Parts
 
 _STEPS = {"temperature": 0.05, "top_p": 0.01, "draft_threshold": 0.05}
 _TOGGLE_TINT = "on => { document.querySelector('#columns').classList.toggle('plain-drafts', !on); }"
-_DIM = "(...values) => { document.querySelector('#charts').classList.add('stale'); return values; }"
+_DIM = "(...values) => { document.dispatchEvent(new Event('playground-run')); document.querySelector('#charts').classList.add('stale'); return values; }"
 _UNDIM = "() => { document.querySelector('#charts').classList.remove('stale'); }"
 # Ctrl+Enter compares, Escape leaves the presentation or stops, P enters and leaves the presentation; a column's button
 # enlarges it. Classes are set on what Gradio does not draw anew.
@@ -68,9 +68,13 @@ def _lay_out(presets: Mapping[str, Comparison], first_preset: str, recordings: M
     _heading(parts)
     _question(parts, presets, first_preset)
     parts.saved = gr.BrowserState(None, storage_key="playground", secret="settings only, nothing secret")
-    _settings(parts, board.comparison.settings)
-    parts.editor = column_editor.lay_out(parts.say, board.comparison)
-    parts.gptq = gptq_form.lay_out(parts.say, parts.words)
+    with gr.Row(elem_id="configure"):
+        with gr.Column(min_width=200):
+            _settings(parts, board.comparison.settings)
+        with gr.Column(min_width=200):
+            parts.editor = column_editor.lay_out(parts.say, board.comparison)
+        with gr.Column(min_width=200):
+            parts.gptq = gptq_form.lay_out(parts.say, parts.words)
     parts.notice = gr.HTML(elem_id="notice")
     parts.benchmark.progress = gr.HTML(elem_id="progress")
     parts.replay = replay.lay_out(parts.say, parts.words, recordings)

@@ -20,7 +20,7 @@ from .handlers import REFRESH_S
 from .i18n import Language, Words
 from .kv_panel import checkup_html
 from .panels import capabilities_table, forecast_table
-from .replay import payload
+from .replay import OWN, payload
 from .sweep_panel import draw as draw_sweep
 from .sweep_panel import progress_html as sweep_progress
 from .sweep_panel import usual_values
@@ -91,10 +91,10 @@ class PanelHandlers:
         return checkup_html(view.checkup, int(values[parts.kv.batch]), int(values[parts.kv.positions]), rate, words)
 
     def choose_recording(self, values: Updates, request: gr.Request) -> Any:
-        """One of the recordings that ship, played at once."""
-        found = self._desk.recordings.get(values[self._desk.parts.replay.chosen])
-        words = Words(values[self._desk.parts.language])
+        """One of the recordings that ship, or this session's last, played at once."""
+        words, wanted = Words(values[self._desk.parts.language]), values[self._desk.parts.replay.chosen]
         view = self._desk.views.get(request.session_hash)
+        found = view.own if view is not None and wanted == OWN else self._desk.recordings.get(wanted)
         if view is not None:
             view.recording = found
         return payload(found, words, True) if found else {}

@@ -1,5 +1,5 @@
 // Plays a recorded comparison: all columns from their own starts, at true speed. Model text enters as text nodes only.
-const SVG = 'http://www.w3.org/2000/svg', WINDOW_S = 2, WIDTH = 1000, HEIGHT = 180;
+const SVG = 'http://www.w3.org/2000/svg', WINDOW_S = 2, WIDTH = 1000, HEIGHT = 180, FRAME_MS = 50;
 const find = selector => element.querySelector(selector);
 let data = null, tracks = [], end = 0, now = 0, speed = 1, playing = false, last = 0, frame = 0;
 
@@ -47,7 +47,7 @@ function build() {
     return {track, rate, status, bar, text, line, shown: 0, most};
   });
   find('.replay-scrub').max = end.toFixed(2);
-  show(0, true);
+  show(data.autoplay ? 0 : end, true);
   play(data.autoplay);
 }
 
@@ -96,8 +96,10 @@ function show(time, again) {
 
 function tick(stamp) {
   if (!playing || !element.isConnected) return;
-  show(now + (stamp - last) / 1000 * speed);
-  last = stamp;
+  if (stamp - last >= FRAME_MS) {
+    show(now + (stamp - last) / 1000 * speed);
+    last = stamp;
+  }
   if (now >= end) play(false); else frame = requestAnimationFrame(tick);
 }
 
@@ -124,5 +126,7 @@ element.addEventListener('input', event => {
 element.addEventListener('change', event => {
   if (event.target.matches('.replay-speed')) speed = Number(event.target.value);
 });
+// A comparison is about to run, perhaps on this very machine: what moves here would be in its numbers.
+document.addEventListener('playground-run', () => { if (data && data.tracks) play(false); });
 watch('value', build);
 build();

@@ -15,6 +15,7 @@ from .columns import megabytes
 from .i18n import Words
 
 _SCRIPT = Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
+OWN = "own"  # in the menu, the comparison that this session ran last
 _SPEEDS = (0.5, 1, 2, 4)
 _SKELETON = (
     '<section class="replay"><div class="replay-head"><b class="replay-title"></b><span class="replay-prompt"></span></div>'
@@ -51,9 +52,10 @@ def lay_out(say: Any, words: Words, recordings: Mapping[str, Recording]) -> Repl
     return panel
 
 
-def choices(recordings: Mapping[str, Recording], words: Words) -> list[tuple[str, str]]:
-    """The recordings that ship, by title."""
-    return [(words.pick(found.title, found.title_ko), name) for name, found in recordings.items()]
+def choices(recordings: Mapping[str, Recording], words: Words, own: bool = False) -> list[tuple[str, str]]:
+    """The recordings that ship, by title, and the session's own last comparison where there is one."""
+    shipped = [(words.pick(found.title, found.title_ko), name) for name, found in recordings.items()]
+    return [*shipped, (words("replay.own"), OWN)] if own else shipped
 
 
 def payload(found: Recording, words: Words, autoplay: bool) -> dict[str, Any]:

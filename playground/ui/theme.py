@@ -69,6 +69,13 @@ CSS = """
 .slot .answer .markdown pre { overflow-x: auto; white-space: pre; }
 .slot .answer .markdown :first-child { margin-top: 0; }
 #toggles { gap: 8px 24px; }
+#configure { display: grid !important; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 10px; }
+#configure > * { min-width: 0 !important; }
+#configure > :has(button.label-wrap.open) { grid-column: 1 / -1; }
+@media (max-width: 800px) {
+  #heading, #toggles > * { min-width: 100% !important; }
+  #configure { grid-template-columns: minmax(0, 1fr); }
+}
 .slot .badge { margin-left: 6px; padding: 1px 6px; border-radius: 9px; font-size: 0.7rem; font-weight: 500; vertical-align: 2px;
   background: var(--background-fill-secondary); border: 1px solid var(--border-color-primary); color: var(--body-text-color); }
 .slot .badge.warn { border-color: #d55e00; }

@@ -416,9 +416,14 @@ def test_the_page_opens_with_a_replay_that_moves_ends_and_can_be_scrubbed(open_p
 
 def test_a_finished_fair_run_is_ready_for_replay(open_page):
     page = open_page(echo, query="?preset=kv-cache", recordings=recordings())
+    page.wait_for_function("document.querySelector('.replay-play').dataset.playing === 'false'")
+    page.locator(".replay-scrub").fill("0")
+    page.click(".replay-play")
     compare(page)
+    assert page.locator(".replay-play").get_attribute("data-playing") == "false", "a run is not disturbed"
     wait_until_ended(page)
     page.wait_for_function("document.querySelector('.replay-title').textContent !== 'Recorded'")
+    assert page.locator("#recording input").input_value() == "This page's last comparison"
     assert page.locator(".replay-play").get_attribute("data-playing") == "false", "it waits to be played"
     page.locator(".replay-scrub").fill("99")
     assert replay_text(page, 0) == texts(page)[0]
@@ -524,11 +529,11 @@ def test_columns_are_duplicated_renamed_changed_moved_and_removed(open_page):
     page.keyboard.press("Enter")
     page.wait_for_selector(".slot h3[title=Mine]")
     page.click("#edit-attention input")
-    page.get_by_role("option", name="eager", exact=True).click()
-    page.wait_for_function("document.querySelector('.slot h3[title=Mine]').closest('.slot').innerText.includes('eager')")
+    page.get_by_role("option", name="sdpa", exact=True).click()
+    page.wait_for_function("document.querySelector('.slot h3[title=Mine]').closest('.slot').innerText.includes('sdpa')")
     compare(page)
     wait_until_ended(page)
-    assert texts(page) == ["sdpa none", "eager none", "sdpa dynamic"]
+    assert texts(page) == ["eager none", "sdpa none", "eager dynamic"]
     page.click("#edit-right")
     page.wait_for_function("document.querySelectorAll('.slot h3')[2].title === 'Mine'")
     page.click("#edit-refer")
