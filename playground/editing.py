@@ -77,6 +77,18 @@ def use_model(comparison: Comparison, slot_id: str, model: Any) -> Comparison:
     return _with(comparison, slot_id, lambda s: dataclasses.replace(s, model=dataclasses.replace(s.model, model=text, revision=None)))
 
 
+def use_drafter(comparison: Comparison, slot_id: str, drafter: Any) -> Comparison:
+    """A column that drafts with another model. An empty name changes nothing, since the technique needs one."""
+    text = checked_text("drafter", drafter).strip()
+    _, slot = _found(comparison, slot_id)
+    if not text:
+        return comparison
+    if slot.decode.drafter is None:
+        raise ConfigError("drafter", f'{slot.name} drafts with no other model; set speculation to "draft-model" or "universal" first.')
+    model = dataclasses.replace(slot.decode.drafter, model=text, revision=None)
+    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, decode=dataclasses.replace(s.decode, drafter=model)))
+
+
 def value_of(slot: SlotSpec, choice: str) -> str:
     """What a slot's choice is now."""
     if choice == "quantization":

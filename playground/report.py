@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from .config import Settings, differences
 from .protocol import Outcome, Series
 from .runcard import RunCard
 from .verdicts import REASONS
@@ -31,14 +34,31 @@ def report(card: RunCard) -> str:
 
 
 def against(ours: RunCard, theirs: RunCard) -> str:
-    """Two cards, slot by slot: decode rate and TTFT of the first over the second."""
+    """Two cards, slot by slot: decode rate and TTFT of the first over the second.
+
+    Withheld where the two were not asked for the same, or a slot is not the same in both.
+    """
+    unequal = unequal_requests(ours, theirs)
+    if unequal:
+        asked = [f"- {name}: {a} / {b}" for name, a, b in unequal]
+        return "\n".join(["No ratios: the two runs were not asked for the same.", "", *asked]) + "\n"
     lines = ["| slot | decode rate, first over second | TTFT, first over second |", "| --- | --- | --- |"]
     others = {series.slot.id: series for series in theirs.outcome.series}
+    changed = {s.slot.id for s in ours.outcome.series if s.slot.id in others and differences(others[s.slot.id].slot, s.slot)}
     for series in ours.outcome.series:
-        other = others.get(series.slot.id)
+        other = others.get(series.slot.id) if series.slot.id not in changed else None
         lines.append(f"| {_cell(series.slot.name)} | {_over(series, other, 'decode_tok_per_s')} | {_over(series, other, 'ttft_s')} |")
+    lines += [f"- {slot}: another slot in the two cards, not compared" for slot in sorted(changed)]
     lines += ["", *(_difference(name, a, b) for name, a, b in _settings(ours, theirs) if a != b)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def unequal_requests(ours: RunCard, theirs: RunCard) -> list[tuple[str, str, str]]:
+    """What the two runs were asked for differently: the prompt, and every setting that decides what a slot does."""
+    a, b = ours.outcome.prompt, theirs.outcome.prompt
+    pairs = [("prompt", a.text, b.text), ("history", str(a.histories), str(b.histories))]
+    pairs += [(f.name, str(getattr(a.settings, f.name)), str(getattr(b.settings, f.name))) for f in dataclasses.fields(Settings)]
+    return [(name, one, other) for name, one, other in pairs if one != other]
 
 
 def _row(outcome: Outcome, series: Series) -> str:

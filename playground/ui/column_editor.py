@@ -9,7 +9,7 @@ from typing import Any, get_args
 import gradio as gr
 
 from ..capabilities import Technique
-from ..config import Comparison
+from ..config import Comparison, SlotSpec
 from ..editing import CHOICES, value_of
 from .i18n import Words
 
@@ -24,11 +24,12 @@ class ColumnEditor:
     column: gr.Dropdown = None
     name: gr.Textbox = None
     model: gr.Textbox = None
+    drafter: gr.Textbox = None
     choices: dict[str, gr.Dropdown] = field(default_factory=dict)
     buttons: dict[str, gr.Button] = field(default_factory=dict)
 
     def components(self) -> list[Any]:
-        return [self.accordion, self.column, self.name, self.model, *self.choices.values(), *self.buttons.values()]
+        return [self.accordion, self.column, self.name, self.model, self.drafter, *self.choices.values(), *self.buttons.values()]
 
 
 def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
@@ -39,6 +40,7 @@ def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
             editor.column = gr.Dropdown(_columns(comparison), value=slot.id, elem_id="edit-column", min_width=200)
             editor.name = gr.Textbox(slot.name, elem_id="edit-name", min_width=180, max_lines=1)
             editor.model = gr.Textbox(slot.model.model, elem_id="edit-model", min_width=220, max_lines=1)
+            editor.drafter = gr.Textbox(_drafter(slot), elem_id="edit-drafter", min_width=220, max_lines=1)
         with gr.Row():
             for choice, kinds in CHOICES.items():
                 editor.choices[choice] = gr.Dropdown(
@@ -53,6 +55,7 @@ def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
     say(editor.column, label="edit.column")
     say(editor.name, label="edit.name")
     say(editor.model, label="model", info="edit.model_info")
+    say(editor.drafter, label="edit.drafter", info="edit.drafter_info")
     return editor
 
 
@@ -62,6 +65,7 @@ def filled(editor: ColumnEditor, comparison: Comparison, slot_id: str | None) ->
     values = {editor.choices[choice]: value_of(slot, choice) for choice in CHOICES}
     return values | {
         editor.column: gr.update(choices=_columns(comparison), value=slot.id), editor.name: slot.name, editor.model: slot.model.model,
+        editor.drafter: _drafter(slot),
     }
 
 
@@ -77,6 +81,10 @@ def menus(editor: ColumnEditor, found: Sequence[Technique], words: Words) -> dic
         editor.choices[choice]: gr.update(choices=[(label(choice, name), name) for name in get_args(kinds)])
         for choice, kinds in CHOICES.items()
     }
+
+
+def _drafter(slot: SlotSpec) -> str:
+    return slot.decode.drafter.model if slot.decode.drafter else ""
 
 
 def _columns(comparison: Comparison) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from .benchmark_panel import progress_html, result_html, write_files
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading
 from .gptq_form import with_gptq
 from .i18n import Words
+from .numbers_table import numbers_table
 from .panels import loaded_table, machine_line
 from .parts import Parts
 from .replay import OWN, choices, payload
@@ -129,7 +130,9 @@ class Desk:
         charts = {self.parts.charts[name]: figure for name, figure in draw_charts(board, words).items()}
         panel = self.parts.benchmark
         bench = {panel.progress: progress_html(board, words), panel.result: result_html(board, machine, words)}
-        return self.columns(board, words, markdown=markdown) | {self.parts.summary: summary_html(board, words)} | bench | charts
+        return self.columns(board, words, markdown=markdown) | {
+            self.parts.summary: summary_html(board, words), self.parts.table: numbers_table(board, words),
+        } | bench | charts
 
     def columns(self, board: Board, words: Words, only: set[str] | None = None, markdown: bool = False) -> Updates:
         drawn = draw_columns(board, words, only, markdown)

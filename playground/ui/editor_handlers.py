@@ -53,6 +53,7 @@ class EditorHandlers:
             "duplicate": editing.duplicate, "remove": editing.remove, "refer": editing.refer_to,
             "left": partial(editing.move, by=-1), "right": partial(editing.move, by=1),
             "name": partial(editing.rename, name=values.get(box)), "model": partial(editing.use_model, model=values.get(box)),
+            "drafter": partial(editing.use_drafter, drafter=values.get(box)),
         }
         change = changes.get(what) or partial(editing.choose, choice=what, value=values.get(box))
         try:

@@ -20,6 +20,7 @@ from .editor_handlers import EditorHandlers
 from .examples import CARDS, EXAMPLES
 from .handlers import Handlers
 from .i18n import Language
+from .numbers_table import numbers_table
 from .panel_handlers import PanelHandlers
 from .parts import Parts
 
@@ -179,6 +180,9 @@ def _results(parts: Parts, board: Board) -> None:
     with gr.Row(elem_id="charts"):
         for name, figure in draw_charts(board, parts.words).items():
             parts.charts[name] = gr.Plot(figure, show_label=False, elem_id=f"chart-{name}")
+    with gr.Accordion(open=False, elem_id="numbers-table") as accordion:
+        parts.table = gr.HTML(numbers_table(board, parts.words), elem_id="table")
+    parts.say(accordion, label="table")
 
 
 def _models(parts: Parts) -> None:
@@ -262,7 +266,7 @@ def _wire_editor(parts: Parts, handlers: EditorHandlers, everything: list[Any], 
     editor.column.input(handlers.open_editor, context, everything, **quick)
     for name, button in editor.buttons.items():
         button.click(handlers.editor_of(name), context, everything, **quick)
-    fields = {"name": editor.name, "model": editor.model}
+    fields = {"name": editor.name, "model": editor.model, "drafter": editor.drafter}
     for name, box in fields.items():
         gr.on([box.submit, box.blur], handlers.editor_of(name, box), context | {box}, everything, **quick)
     for name, menu in editor.choices.items():

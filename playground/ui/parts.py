@@ -49,6 +49,7 @@ class Parts:
     replay: ReplayPanel = field(default_factory=ReplayPanel)
     capabilities: gr.Accordion = None
     techniques: gr.HTML = None
+    table: gr.HTML = None
     fit: gr.Accordion = None
     forecast: gr.HTML = None
     models: gr.Accordion = None

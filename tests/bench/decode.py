@@ -1,6 +1,6 @@
 """Every cache, attention kernel and the lean slot over plain SDPA with a growing cache: decode rate and TTFT.
 
-    python -m tests.bench.decode [--repeats 3] [--new-tokens 48] [--prompt-tokens 32 1024]
+    python -m tests.bench.decode [--repeats 3] [--new-tokens 48] [--prompt-tokens 32 1024] [--only lean]
 
 The built-in model, greedy, end of sequence ignored; each way and the plain one take turns. What does not run here is
 named with the reason. Prints rows of a Markdown table.
@@ -28,7 +28,8 @@ TEXT = "The keeper of the lighthouse wrote down the weather, the ships and what 
 def ways() -> dict[str, DecodeSpec]:
     found = {f"cache {name}": DecodeSpec(cache=name) for name in get_args(Cache)}
     found |= {f"attention {name}": DecodeSpec(attention=name) for name in get_args(Attention)}
-    return found | {"lean": DecodeSpec(lean=True), "lean, static cache": DecodeSpec(lean=True, cache="static")}
+    found |= {"lean": DecodeSpec(lean=True), "lean, static cache": DecodeSpec(lean=True, cache="static")}
+    return found | {"compiled, static cache": DecodeSpec(cache="static", compile="default")}
 
 
 def text_of(codec: Codec, tokens: int) -> str:
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--new-tokens", type=int, default=48)
     parser.add_argument("--prompt-tokens", type=int, nargs="+", default=[32, 1024])
+    parser.add_argument("--only", default="", help="ways whose name contains this")
     flags = parser.parse_args()
     quieten()
     engine = LocalEngine(EngineOptions(default_cache_folder()))
@@ -54,6 +56,8 @@ def main() -> None:
     settings = Settings(new_tokens=flags.new_tokens, ignore_eos=True, chat_template=False)
     print("| way | prompt | decode rate over plain | TTFT over plain | KV cache MB |\n| --- | --- | --- | --- | --- |")
     for name, decode in ways().items():
+        if flags.only not in name:
+            continue
         reason = caches.unavailable(decode.cache, device) or attention.unavailable(decode.attention, device)
         if reason:
             print(f"| {name} | – | {reason.message} | | |", flush=True)

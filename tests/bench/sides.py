@@ -82,8 +82,10 @@ def by_turns(repeats: int, *sides: Callable[[], Any]) -> list[list[Any]]:
 
 
 def finished(engine: Any, slot: SlotSpec, prompt: Prompt) -> RunMetrics:
-    """The numbers of one run, which must have reached its length."""
-    found = measure(engine.run(slot, prompt, Stop()))
+    """The numbers of one run, which must have reached its length; in this thread, as the worker does."""
+    events: list[Any] = []
+    engine.execute(slot, prompt, Stop(), events.append)
+    found = measure(events)
     assert found.finish == "length", found
     return found
 

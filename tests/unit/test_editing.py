@@ -4,7 +4,18 @@ import pytest
 
 from playground.checks import ConfigError
 from playground.config import MAX_SLOTS, Comparison, ModelSpec, SlotSpec
-from playground.editing import CHOICES, choose, duplicate, move, refer_to, remove, rename, use_model, value_of
+from playground.editing import (
+    CHOICES,
+    choose,
+    duplicate,
+    move,
+    refer_to,
+    remove,
+    rename,
+    use_drafter,
+    use_model,
+    value_of,
+)
 
 SLOTS = tuple(SlotSpec(i, i.upper(), ModelSpec("builtin")) for i in "abc")
 BASE = Comparison("c", "C", SLOTS, "a")
@@ -85,3 +96,11 @@ def test_compile_brings_its_static_cache_and_what_clashes_is_said():
 def test_what_is_not_there_is_refused(call):
     with pytest.raises(ConfigError):
         call()
+
+
+def test_a_drafter_is_chosen_where_one_drafts():
+    drafting = choose(BASE, "b", "speculation", "draft-model")
+    assert slot(use_drafter(drafting, "b", " org/small "), "b").decode.drafter.model == "org/small"
+    assert use_drafter(drafting, "b", "  ") == drafting
+    with pytest.raises(ConfigError, match="draft-model"):
+        use_drafter(BASE, "b", "org/small")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from playground.checks import ConfigError
-from playground.config import DecodeSpec, ModelSpec, Prompt, SlotSpec
+from playground.config import DecodeSpec, ModelSpec, Prompt, Settings, SlotSpec
 from playground.engines.scripted import spoken
 from playground.metrics import measure
 from playground.presets import load_presets
@@ -74,3 +74,21 @@ def test_two_cards_are_compared_slot_by_slot_and_their_differences_named():
 def test_this_machine_is_described():
     found = this_machine("CPU")
     assert found.cores >= 1 and found.memory_bytes > 10**8 and found.processor and dict(found.libraries)["torch"]
+
+
+@pytest.mark.parametrize("change", [{"temperature": 1.0}, {"new_tokens": 7}, {"draft_threshold": 0.4}, {"stop_strings": "x"}, {"chat_template": False}])
+def test_cards_that_were_asked_for_different_things_give_no_ratio(change):
+    asked = Prompt("하늘", dataclasses.replace(Settings(), **change))
+    text = against(card(), dataclasses.replace(card(), outcome=dataclasses.replace(card().outcome, prompt=asked)))
+    assert "×" not in text and "not asked for the same" in text and next(iter(change)) in text
+    other = dataclasses.replace(card(), outcome=dataclasses.replace(card().outcome, prompt=Prompt("another")))
+    assert "prompt: 하늘 / another" in against(card(), other)
+
+
+def test_a_slot_that_is_another_one_in_the_other_card_is_not_compared():
+    outcome = card().outcome
+    series = outcome.series[0]
+    changed = dataclasses.replace(series, slot=dataclasses.replace(series.slot, decode=DecodeSpec(attention="eager")))
+    other = dataclasses.replace(card(), outcome=dataclasses.replace(outcome, series=(changed, *outcome.series[1:])))
+    lines = against(card(), other).splitlines()
+    assert "×" not in next(line for line in lines if line.startswith(f"| {series.slot.name}")) and any("another slot" in line for line in lines)
