@@ -16,7 +16,8 @@ def theme() -> gr.themes.Base:
 CSS = """
 :root { --quiet: #57606a; }
 .dark { --quiet: #a3adba; }
-.gradio-container { max-width: 1880px !important; margin: 0 auto !important; }
+.gradio-container, .gradio-container main { max-width: 1880px !important; margin: 0 auto !important; }
+@media (max-width: 800px) { .js-plotly-plot .gtitle { font-size: 10.5px !important; } }
 #heading h1 { margin: 0; font-size: 1.5rem; }
 #heading p { margin: 0.1rem 0 0; color: var(--quiet); }
 #notice:not(:has(.notice)) { display: none; }
