@@ -92,7 +92,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "unload": ("Unload", "내리기"),
     "unload_all": ("Unload all", "모두 내리기"),
     "refresh": ("Refresh", "새로 고침"),
-    "unloaded": ("Unloaded.", "내렸습니다."),
     "machine": ("Machine", "장치"),
     "machine_unknown": ("the worker is starting", "작업 프로세스를 시작하는 중"),
     "machine_busy": (
@@ -115,7 +114,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "card.cache": ("Is the KV cache worth it?", "KV 캐시는 쓸 만한가요?"),
     "card.four_bit": ("What does 4-bit cost?", "4비트의 대가는?"),
     "card.drafter": ("When does a drafter pay?", "초안 모델은 언제 이득인가요?"),
-    "cards": ("Try one of these:", "먼저 이것부터:"),
     "focus": ("Enlarge this column, or show all again", "이 열만 크게, 다시 누르면 모두 보기"),
     "markdown": ("Show answers as Markdown", "답을 마크다운으로 보기"),
     "editor": ("Edit columns", "열 편집"),
