@@ -157,6 +157,11 @@ class Board:
         return max(known, key=lambda r: r.done) if known and self.outcome is None else None
 
     @property
+    def waiting(self) -> bool:
+        """Whether nothing of this comparison has begun."""
+        return all(column.phase == "queued" for column in self.columns.values())
+
+    @property
     def answered(self) -> bool:
         """Whether every slot's answer has ended, of a benchmark the last one."""
         if self.mode == "benchmark" and self.outcome is None:

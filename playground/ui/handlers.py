@@ -26,6 +26,7 @@ from .gptq_form import with_gptq
 from .i18n import Language, Words, pick_language
 
 REFRESH_S = 0.33
+WAITING_S = 1.5  # somebody else's model runs: those in line look less often
 
 
 class Handlers:
@@ -227,7 +228,7 @@ class Handlers:
         """
         board = view.board
         settled = board.settled()
-        changed = board.absorb(job.gather(REFRESH_S))
+        changed = board.absorb(job.gather(WAITING_S if board.waiting else REFRESH_S))
         if board.answered and board.settled() != settled:
             return self._desk.redraw(board, view.words, markdown=view.markdown)
         if board.mode == "benchmark":
@@ -265,7 +266,7 @@ class Handlers:
         try:
             while not job.ended:
                 # Also yields when nothing changed: only then can Gradio see that the client has gone.
-                board.absorb(job.gather(REFRESH_S))
+                board.absorb(job.gather(WAITING_S if board.waiting else REFRESH_S))
                 if job.ended:
                     board.conclude(job.outcome)
                 yield board.as_json()
