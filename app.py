@@ -9,10 +9,9 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from playground.checks import ConfigError
-from playground.engines.fleet import FleetEngine
+from playground.engines.fleet import FleetEngine, worker_fleet
 from playground.engines.options import EngineOptions, default_cache_folder
 from playground.engines.quiet import quieten, set_up_logging
-from playground.engines.worker import WorkerEngine
 from playground.presets import DEFAULT_PRESET, find_preset, load_presets
 from playground.recording import load_recordings
 from playground.scheduler import Scheduler
@@ -66,7 +65,7 @@ def main() -> None:
 
 def _engine(options: EngineOptions, in_process: bool):
     if not in_process:
-        return FleetEngine(lambda ranks: WorkerEngine(options, ranks))
+        return worker_fleet(options)
     quieten()
     from playground.engines.quantize import hide_broken_torchao
 

@@ -10,13 +10,13 @@ import dataclasses
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from .checks import ConfigError
-from .config import MOST_REPEATS, checked_prompt, checked_settings
+from .config import MOST_REPEATS, Comparison, Prompt, checked_prompt, checked_settings
 from .engine import Stop
-from .engines.fleet import FleetEngine
+from .engines.fleet import worker_fleet
 from .engines.options import EngineOptions, default_cache_folder
-from .engines.worker import WorkerEngine
 from .presets import find_preset, load_presets
 from .protocol import Step, benchmark
 from .report import against, report
@@ -40,18 +40,29 @@ def main() -> None:
 def _flags() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m playground.bench", description="Benchmark the slots of a preset.")
     parser.add_argument("preset", nargs="?", help="a file name in presets/, such as five-ways")
-    parser.add_argument("--prompt", default=DEFAULT_PROMPT)
+    add_request_flags(parser)
     parser.add_argument("--repeat", type=int, default=5, help="runs a slot (%(default)s)")
-    parser.add_argument("--new-tokens", type=int, help="ids every slot generates (as the preset says)")
     parser.add_argument("--sweep", metavar="SETTING=VALUES", help=f"a benchmark at each value, such as new_tokens=16,64; one of {', '.join(VARIABLES)}")
     parser.add_argument("--slots", help="ids to run, separated by commas (all)")
     parser.add_argument("--model", help="hub id or folder that replaces the preset's model")
     parser.add_argument("--json", type=Path, help="file to write the run card to")
     parser.add_argument("--markdown", action="store_true", help="print the table even with --json")
     parser.add_argument("--against", nargs=2, type=Path, metavar="CARD", help="compare two run cards instead")
+    return parser.parse_args()
+
+
+def add_request_flags(parser: argparse.ArgumentParser) -> None:
+    """What every command that runs a comparison asks for: the prompt, its length, and where models are."""
+    parser.add_argument("--prompt", default=DEFAULT_PROMPT)
+    parser.add_argument("--new-tokens", type=int, help="ids every slot generates (as the preset says)")
     parser.add_argument("--cache", default=default_cache_folder(), help="folder for converted models (%(default)s)")
     parser.add_argument("--offline", action="store_true", help="never ask a hub or package index")
-    return parser.parse_args()
+
+
+def asked_prompt(flags: argparse.Namespace, comparison: Comparison, **settings: Any) -> Prompt:
+    """The prompt of those flags, with these settings over the comparison's own. Raises ConfigError."""
+    length = {} if flags.new_tokens is None else {"new_tokens": flags.new_tokens}
+    return checked_prompt(flags.prompt, checked_settings(settings | length, comparison.settings))
 
 
 def _against(paths: list[Path]) -> int:
@@ -67,12 +78,11 @@ def _bench(flags: argparse.Namespace) -> int:
         comparison = comparison.only(flags.slots.split(","))
     if flags.model:
         comparison = comparison.with_model(flags.model)
-    asked = {} if flags.new_tokens is None else {"new_tokens": flags.new_tokens}
-    prompt = checked_prompt(flags.prompt, checked_settings(asked, comparison.settings))
+    prompt = asked_prompt(flags, comparison)
     swept = _sweep(flags.sweep) if flags.sweep else None
     stop = Stop()
     signal.signal(signal.SIGINT, lambda *_: stop.set())
-    engine = FleetEngine(lambda ranks: WorkerEngine(EngineOptions(flags.cache, offline=flags.offline), ranks))
+    engine = worker_fleet(EngineOptions(flags.cache, offline=flags.offline))
     made, before = now(), this_machine("")
     try:
         if swept:

@@ -28,6 +28,7 @@ class Column:
         self.events: list[Event] = []
         self.repetition: Repetition | None = None
         self.series: Series | None = None  # all runs of a benchmark, once it has ended
+        self._typical = RunMetrics()  # and what they amount to
         self._measured = (0, RunMetrics())  # how many events these numbers are from
 
     def take(self, event: Event) -> None:
@@ -75,6 +76,12 @@ class Column:
                         runs.append((text, source))
         return runs
 
+    def conclude(self, series: Series) -> None:
+        """A benchmark has ended: from now on the numbers are the medians of its runs, where there are any."""
+        self.repetition = None
+        if series.runs:
+            self.series, self._typical = series, series.typical
+
     @property
     def ids(self) -> tuple[int, ...]:
         """The answer's ids."""
@@ -93,7 +100,7 @@ class Column:
     def run(self) -> RunMetrics:
         """The numbers so far, measured once for each batch of events however often they are shown; medians of a benchmark."""
         if self.series is not None:
-            return self.series.typical
+            return self._typical
         if self._measured[0] != len(self.events):
             self._measured = (len(self.events), measure(self.events))
         return self._measured[1]
@@ -146,9 +153,7 @@ class Board:
         """Take a benchmark's outcome: from now on columns and charts show medians. None changes nothing."""
         self.outcome = outcome
         for series in outcome.series if outcome else ():
-            column = self.columns[series.slot.id]
-            column.repetition = None
-            column.series = series if series.runs else None
+            self.columns[series.slot.id].conclude(series)
 
     @property
     def repetition(self) -> Repetition | None:
@@ -231,9 +236,12 @@ class Board:
         Measured log-probabilities come with the quality assessment.
         """
         ours, theirs = self.columns[slot.id], self.columns[self.comparison.reference]
-        if ours is theirs or not (ours.ended and theirs.ended) or ours.failure or theirs.failure:
-            return None
-        return ours.run.parting or parting(theirs.ids, ours.ids)
+        return (ours.run.parting or parting(theirs.ids, ours.ids)) if self.comparable(slot) else None
+
+    def comparable(self, slot: SlotSpec) -> bool:
+        """Whether this slot's answer and the reference's, another one, are both complete."""
+        both = (self.columns[slot.id], self.columns[self.comparison.reference])
+        return both[0] is not both[1] and all(column.ended and not column.failure for column in both)
 
     def sharers(self, slot: SlotSpec) -> int:
         """How many slots of this comparison use the slot's weights, itself included."""

@@ -113,11 +113,11 @@ class Outcome:
         for run, base in zip(series.runs, self.reference.runs):
             if (withheld := unfairness(run, base, "fair", slots)) is not None:
                 return withheld
-        ratio, floor = self.ratio(series, "decode_tok_per_s"), self.noise_floor("decode_tok_per_s")
+        ratio = self.ratio(series, "decode_tok_per_s")
         if ratio is None:
             return Speedup(None, "no_rate")
-        if floor is not None and abs(ratio - 1) <= floor:
-            return Speedup(None, "no_difference", (f"{ratio:.2f}", f"{floor:.1%}"))
+        if self.differs(series, "decode_tok_per_s") is False:
+            return Speedup(None, "no_difference", (f"{ratio:.2f}", f"{self.noise_floor('decode_tok_per_s'):.1%}"))
         return Speedup(ratio)
 
 

@@ -40,7 +40,7 @@ def against(ours: RunCard, theirs: RunCard) -> str:
     """
     unequal = unequal_requests(ours, theirs)
     if unequal:
-        asked = [f"- {name}: {a} / {b}" for name, a, b in unequal]
+        asked = [_difference(*found) for found in unequal]
         return "\n".join(["No ratios: the two runs were not asked for the same.", "", *asked]) + "\n"
     lines = ["| slot | decode rate, first over second | TTFT, first over second |", "| --- | --- | --- |"]
     others = {series.slot.id: series for series in theirs.outcome.series}
@@ -49,7 +49,7 @@ def against(ours: RunCard, theirs: RunCard) -> str:
         other = others.get(series.slot.id) if series.slot.id not in changed else None
         lines.append(f"| {_cell(series.slot.name)} | {_over(series, other, 'decode_tok_per_s')} | {_over(series, other, 'ttft_s')} |")
     lines += [f"- {slot}: another slot in the two cards, not compared" for slot in sorted(changed)]
-    lines += ["", *(_difference(name, a, b) for name, a, b in _settings(ours, theirs) if a != b)]
+    lines += ["", *(_difference(name, a, b) for name, a, b in _machines(ours, theirs) if a != b)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -64,18 +64,16 @@ def unequal_requests(ours: RunCard, theirs: RunCard) -> list[tuple[str, str, str
 def _row(outcome: Outcome, series: Series) -> str:
     if series.failure:
         return f"| {_cell(series.slot.name)} | failed: {_cell(series.failure)} | | | | | | |"
-    gaps = series.gaps()
-    spread = " / ".join(f"{1e3 * gaps[p]:.0f}" for p in ("p50", "p90", "p99")) if gaps else DASH
     peak = series.median("peak_bytes")
     cells = [
         _cell(series.slot.name),
-        _spread(series, "decode_tok_per_s", "{:.1f}"),
+        spread(series, "decode_tok_per_s", "{:.1f}"),
         _verdict(outcome, series),
-        _spread(series, "ttft_s", "{:.3f}"),
-        spread,
-        _number(series.variation("decode_tok_per_s"), "{:.1%}"),
-        _number(series.median("acceptance_rate"), "{:.0%}"),
-        _number(peak and peak / 1e6, "{:,.0f}"),
+        spread(series, "ttft_s", "{:.3f}"),
+        gaps(series),
+        number(series.variation("decode_tok_per_s"), "{:.1%}"),
+        number(series.median("acceptance_rate"), "{:.0%}"),
+        number(peak and peak / 1e6, "{:,.0f}"),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -95,7 +93,7 @@ def _verdict(outcome: Outcome, series: Series) -> str:
 def _notes(card: RunCard) -> list[str]:
     outcome = card.outcome
     floor = outcome.noise_floor("decode_tok_per_s")
-    notes = [f"Noise floor: the reference against itself differed by up to {_number(floor, '{:.1%}')}."]
+    notes = [f"Noise floor: the reference against itself differed by up to {number(floor, '{:.1%}')}."]
     if outcome.order == "blocked":
         notes.append("The weights of all slots do not fit together, so each slot's runs followed one another.")
     if card.machine.busy:
@@ -105,12 +103,20 @@ def _notes(card: RunCard) -> list[str]:
     return notes
 
 
-def _spread(series: Series, metric: str, form: str) -> str:
+def spread(series: Series, metric: str, form: str) -> str:
+    """A metric's median and median absolute deviation; a dash where it was not measured."""
     middle, deviation = series.median(metric), series.mad(metric)
     return DASH if middle is None else f"{form.format(middle)} ± {form.format(deviation)}"
 
 
-def _number(value: float | None, form: str) -> str:
+def gaps(series: Series) -> str:
+    """p50, p90 and p99 of the gaps between steps, in milliseconds; a dash without any."""
+    found = series.gaps()
+    return " / ".join(f"{1e3 * found[p]:.0f}" for p in ("p50", "p90", "p99")) if found else DASH
+
+
+def number(value: float | None, form: str) -> str:
+    """A number as a cell shows it; a dash for None."""
     return DASH if value is None else form.format(value)
 
 
@@ -119,13 +125,10 @@ def _over(ours: Series, theirs: Series | None, metric: str) -> str:
     return DASH if a is None or not b else f"{a / b:.2f}×"
 
 
-def _settings(ours: RunCard, theirs: RunCard) -> list[tuple[str, str, str]]:
+def _machines(ours: RunCard, theirs: RunCard) -> list[tuple[str, str, str]]:
     def facts(card: RunCard) -> dict[str, str]:
-        machine, prompt = card.machine, card.outcome.prompt
-        return {
-            "machine": f"{machine.device}, {machine.processor}", "prompt": prompt.text, "settings": str(prompt.settings),
-            **{name: found for name, found in machine.libraries},
-        }
+        machine = card.machine
+        return {"machine": f"{machine.device}, {machine.processor}", **dict(machine.libraries)}
 
     a, b = facts(ours), facts(theirs)
     return [(name, a.get(name, DASH), b.get(name, DASH)) for name in dict.fromkeys([*a, *b])]

@@ -14,7 +14,7 @@ import torch
 
 from ..checkup import KvShape
 from ..config import Cache, DecodeSpec
-from .compiling import COMPILERS, ROOM
+from .compiling import ROOM, has_compiler
 from .memory import Device
 from .packages import broken_package
 from .refusal import Refusal
@@ -98,7 +98,7 @@ def _can_compile() -> bool:
     own, path = str(Path(sys.executable).parent), os.environ.get("PATH", "")
     if own not in path.split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join(filter(None, (path, own)))
-    return any(map(shutil.which, COMPILERS)) and shutil.which("ninja") is not None
+    return has_compiler() and shutil.which("ninja") is not None
 
 
 def check(decode: DecodeSpec, config: Any, device: Device) -> None:

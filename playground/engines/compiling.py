@@ -28,7 +28,7 @@ from .refusal import Refusal, Stopped
 LIMIT_S = 900
 # Static caches of compiled slots have a multiple of this many positions: torch compiles anew for another shape.
 ROOM = 256
-COMPILERS = ("c++", "g++", "clang++")
+_COMPILERS = ("c++", "g++", "clang++")
 _AT_WORK = ("cc1plus", "g++", "c++", "clang++", "as", "ld", "collect2", "ptxas")
 
 
@@ -37,9 +37,14 @@ def keep_on_disk(cache_folder: str) -> None:
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(cache_folder).absolute() / "compiled"))
 
 
+def has_compiler() -> bool:
+    """Whether there is a C++ compiler on the path."""
+    return any(map(shutil.which, _COMPILERS))
+
+
 def unavailable(device: Device) -> Refusal | None:
     """Why torch.compile does not run for a device, and what to do; None where it does."""
-    if not any(map(shutil.which, COMPILERS)):
+    if not has_compiler():
         return Refusal("compile: torch.compile needs a C++ compiler, and there is none here.", "On Debian: apt-get install g++.")
     return None
 

@@ -14,6 +14,13 @@ from ..config import FIRST_WORKER, ModelSpec, Prompt, SlotSpec, ranks_of, worker
 from ..engine import Engine, Resident, Stop
 from ..events import Event
 from ..forecast import Forecast
+from .options import EngineOptions
+from .worker import WorkerEngine
+
+
+def worker_fleet(options: EngineOptions) -> FleetEngine:
+    """An engine whose workers are processes of this machine."""
+    return FleetEngine(lambda ranks: WorkerEngine(options, ranks))
 
 
 class FleetEngine:

@@ -9,6 +9,7 @@ from ..config import ModelSpec, Prompt, SlotSpec, describe_model
 from ..forecast import Forecast
 from .admission import admit
 from .decoding import kv_bytes, working_bytes
+from .progress import unheard
 from .quantize import slow_here
 from .refusal import Refusal
 from .weights import Card, WeightStore
@@ -24,7 +25,7 @@ class _Loaded:
 
 def forecast(store: WeightStore, slots: tuple[SlotSpec, ...], prompt: Prompt) -> tuple[Forecast, ...]:
     """One for every slot whose models are on this machine; the others are left out, since nothing is fetched to answer."""
-    loaded = {item.model: _Loaded(store.card(item.model, _unheard).device.name, item.added_bytes) for item in store.resident()}
+    loaded = {item.model: _Loaded(store.card(item.model, unheard).device.name, item.added_bytes) for item in store.resident()}
     freed: dict[str, int] = {}  # by what the slots before have loaded and evicted, a device
     found = []
     for slot in slots:
@@ -75,7 +76,3 @@ def _problem(slot: SlotSpec, prompt: Prompt, ids: Any, card: Card, drafter: Card
     except Refusal as refusal:
         return refusal
     return None
-
-
-def _unheard(_stage: str, _fraction: float | None) -> None:
-    """A report that nobody listens to."""

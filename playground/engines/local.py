@@ -216,10 +216,8 @@ class LocalEngine:
         def tick(seconds: float) -> None:
             emit(Loading(f"torch.compile: {seconds:.0f} s, at most {compiling.LIMIT_S} s", seconds / compiling.LIMIT_S))
 
-        few = min(_COMPILING_TOKENS, prompt.settings.new_tokens)
-        tap = Tap(slot.card.codec, (), few, stop, lambda event: None)
         with self._warming, compiling.interruptible(stop, tick), compiling.CompileClock() as compiled:
-            call_generate(slot, ids, prompt, few, tap)
+            few = _untimed(slot, ids, prompt, _COMPILING_TOKENS, stop)
         if few > 1:
             compiling.check_compiled(slot.module)
         emit(Compiled(compiled.seconds))
@@ -237,8 +235,7 @@ class LocalEngine:
         watched = watch if slot.spec.decode.compile == "none" else nullcontext()
         with self._warming, watched:
             started = slot.card.device.now_ns()
-            few = min(WARMUP_TOKENS, prompt.settings.new_tokens)
-            call_generate(slot, ids, prompt, few, Tap(slot.card.codec, (), few, stop, lambda event: None), known)
+            _untimed(slot, ids, prompt, WARMUP_TOKENS, stop, known)
             ended = slot.card.device.now_ns()
         alone = slot.spec.decode.speculation in ("none", "prompt-lookup")  # else a drafter's calls are among them
         words = watch.words(slot.card.config.get_text_config().num_hidden_layers) if alone else ""
@@ -322,6 +319,13 @@ def _outcome(work: Callable[[], Event], stopped: Event, failed: Callable[[str, s
         log.error("slot %s failed\n%s", slot_id, traceback.format_exc())
         ranks.abandon()
         return failed(f"{type(error).__name__}: {error}", "The log of the worker has the details.")
+
+
+def _untimed(slot: ReadySlot, ids: torch.Tensor, prompt: Prompt, most: int, stop: Stop, known: Any = None) -> int:
+    """Generate at most so many ids that nobody hears; returns how many were asked for."""
+    few = min(most, prompt.settings.new_tokens)
+    call_generate(slot, ids, prompt, few, Tap(slot.card.codec, (), few, stop, lambda event: None), known)
+    return few
 
 
 def _chunks(ids: torch.Tensor, start: int) -> int:

@@ -12,6 +12,10 @@ from tqdm.auto import tqdm
 Report = Callable[[str, float | None], None]
 
 
+def unheard(_stage: str, _fraction: float | None) -> None:
+    """A Report that nobody listens to."""
+
+
 def report_to_console(stage: str, fraction: float | None) -> None:
     """A Report that redraws one line on standard error."""
     share = "" if fraction is None else f" {fraction:.0%}"

@@ -34,7 +34,7 @@ from .lean import Packs
 from .memory import Device, bytes_of, pick_device, release_memory, returning_big_blocks, tensors_of
 from .options import EngineOptions
 from .prefix import Prefix
-from .progress import Report, transformers_bars
+from .progress import Report, transformers_bars, unheard
 from .refusal import Refusal
 from .sources import Source, locate
 from .text import Codec
@@ -151,7 +151,7 @@ class WeightStore:
             with self._lock:
                 if spec not in self._cards:
                     offline = dataclasses.replace(self._options, offline=True)
-                    self._cards[spec] = _read_card(spec, offline, _unheard)
+                    self._cards[spec] = _read_card(spec, offline, unheard)
                 card, loaded = self._cards[spec], self._weights.get(spec)
         except Refusal:
             return None
@@ -160,7 +160,7 @@ class WeightStore:
     def input_widths(self, spec: ModelSpec) -> set[int] | None:
         """Input widths of a model's layers, if the model is on this machine; nothing is fetched."""
         try:
-            source = locate(spec.model, spec.revision, dataclasses.replace(self._options, offline=True), _unheard)
+            source = locate(spec.model, spec.revision, dataclasses.replace(self._options, offline=True), unheard)
             return input_widths(AutoConfig.from_pretrained(source.folder, local_files_only=True))
         except (Refusal, OSError, ValueError):
             return None
@@ -256,7 +256,7 @@ class WeightStore:
 
     def predicted_bytes(self, spec: ModelSpec) -> int:
         """What loading a model that is on this machine would take."""
-        return _predicted_bytes(spec, self.card(spec, _unheard))
+        return _predicted_bytes(spec, self.card(spec, unheard))
 
     def room(self, device: Device) -> int:
         """Bytes for weights and runs on a device, some kept back for everything else. Every rank must ask."""
@@ -274,10 +274,6 @@ class WeightStore:
         weights.packs.clear()
         weights.prefixes.clear()
         weights.pristine = None
-
-
-def _unheard(_stage: str, _fraction: float | None) -> None:
-    """A report that nobody listens to."""
 
 
 def _read_card(spec: ModelSpec, options: EngineOptions, report: Report) -> Card:

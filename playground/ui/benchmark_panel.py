@@ -12,10 +12,11 @@ import gradio as gr
 
 from ..board import Board
 from ..config import REPEATS
+from ..events import Repetition
 from ..protocol import Outcome, Series
-from ..report import report
+from ..report import DASH, gaps, number, report, spread
 from ..runcard import Machine, RunCard, save
-from .columns import DASH, megabytes, seconds
+from .columns import megabytes, seconds
 from .i18n import Words
 
 
@@ -51,10 +52,20 @@ def progress_html(board: Board, words: Words) -> str:
     found = board.repetition
     if found is None:
         return ""
+    return progress_bar(found.done / found.total, runs_so_far(found, words))
+
+
+def runs_so_far(found: Repetition, words: Words) -> str:
+    """Which run of how many is under way, and about how long all of them will still take."""
     text = words("benchmark.progress", found.done + 1, found.total)
-    if found.left_s is not None:
-        text += " · " + words("benchmark.left", seconds(found.left_s) if found.left_s < 90 else f"{found.left_s / 60:.0f} min")
-    return f'<div class="benchmark-progress" role="status"><progress value="{found.done}" max="{found.total}"></progress><span>{escape(text)}</span></div>'
+    if found.left_s is None:
+        return text
+    return f"{text} · " + words("benchmark.left", seconds(found.left_s) if found.left_s < 90 else f"{found.left_s / 60:.0f} min")
+
+
+def progress_bar(fraction: float, text: str) -> str:
+    """A bar and what it says, for screen readers too."""
+    return f'<div class="benchmark-progress" role="status"><progress value="{fraction:.3f}"></progress><span>{escape(text)}</span></div>'
 
 
 def result_html(board: Board, machine: Machine | None, words: Words) -> str:
@@ -73,16 +84,13 @@ def _row(outcome: Outcome, series: Series, words: Words) -> str:
     name = f"<th>{escape(series.slot.name)}</th>"
     if series.failure:
         return f'<tr>{name}<td colspan="8">{escape(series.failure)}</td></tr>'
-    gaps = series.gaps()
-    acceptance = series.median("acceptance_rate")
-    variation = series.variation("decode_tok_per_s")
     cells = [
         _verdict(outcome, series, words),
-        _spread(series, "decode_tok_per_s", "{:.2f}"),
-        _spread(series, "ttft_s", "{:.3f}"),
-        " / ".join(f"{1e3 * gaps[p]:.0f}" for p in ("p50", "p90", "p99")) if gaps else DASH,
-        DASH if variation is None else f"{variation:.1%}",
-        DASH if acceptance is None else f"{acceptance:.0%}",
+        spread(series, "decode_tok_per_s", "{:.2f}"),
+        spread(series, "ttft_s", "{:.3f}"),
+        gaps(series),
+        number(series.variation("decode_tok_per_s"), "{:.1%}"),
+        number(series.median("acceptance_rate"), "{:.0%}"),
         megabytes(int(peak)) if (peak := series.median("peak_bytes")) else DASH,
         ", ".join(f"{value:.1f}" for value in series.values("decode_tok_per_s")) or DASH,
     ]
@@ -96,15 +104,10 @@ def _verdict(outcome: Outcome, series: Series, words: Words) -> str:
     return words(f"why.{verdict.reason}", *verdict.details) if verdict.reason else f"{verdict.value:.2f}×"
 
 
-def _spread(series: Series, metric: str, form: str) -> str:
-    middle, deviation = series.median(metric), series.mad(metric)
-    return DASH if middle is None else f"{form.format(middle)} ± {form.format(deviation)}"
-
-
 def _notes(outcome: Outcome, machine: Machine | None, words: Words) -> list[str]:
     floor = outcome.noise_floor("decode_tok_per_s")
     notes = [words("benchmark.how", outcome.repeats, outcome.prompt.settings.new_tokens)]
-    notes.append(words("benchmark.noise", DASH if floor is None else f"{floor:.1%}"))
+    notes.append(words("benchmark.noise", number(floor, "{:.1%}")))
     if outcome.order == "blocked":
         notes.append(words("benchmark.blocked"))
     if outcome.stopped:

@@ -39,7 +39,6 @@ class View:
     words: Words
     prompt: Prompt | None = None
     checkup: Checkup | None = None
-    card: RunCard | None = None
     recording: Recording | None = None
     own: Recording | None = None
     edited: Comparison | None = None
@@ -80,23 +79,28 @@ class Desk:
 
     def asked_on_page(self, values: Updates, request: gr.Request) -> Asked:
         """The comparison that the page's controls ask for. Raises ConfigError naming the field."""
+        asked = self.asked_of(self.chosen(values, request), values)
+        return dataclasses.replace(asked, comparison=with_gptq(asked.comparison, self.parts.gptq, values))
+
+    def asked_of(self, comparison: Comparison, values: Updates) -> Asked:
+        """What the page's controls ask of a comparison. Raises ConfigError naming the field."""
         parts = self.parts
         settings = {name: values[control] for name, control in parts.settings.items()}
-        comparison = self.chosen(values, request)
-        asked = checked_request(comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality], values[parts.benchmark.repeats])
-        return dataclasses.replace(asked, comparison=with_gptq(asked.comparison, parts.gptq, values))
+        return checked_request(
+            comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality], values[parts.benchmark.repeats]
+        )
 
     def no_benchmark(self) -> Updates:
         panel = self.parts.benchmark
         hidden = gr.update(visible=False)
         return {panel.progress: "", panel.result: "", panel.card: hidden, panel.markdown: hidden}
 
-    def files(self, view: View) -> Updates:
+    def files(self, finished: RunCard, words: Words) -> Updates:
         """A finished benchmark's card, to be taken home."""
-        panel, (card, markdown) = self.parts.benchmark, write_files(view.card)
+        panel, (card, markdown) = self.parts.benchmark, write_files(finished)
         return {
-            panel.card: gr.update(value=card, visible=True, label=view.words("benchmark.card")),
-            panel.markdown: gr.update(value=markdown, visible=True, label=view.words("benchmark.markdown")),
+            panel.card: gr.update(value=card, visible=True, label=words("benchmark.card")),
+            panel.markdown: gr.update(value=markdown, visible=True, label=words("benchmark.markdown")),
         }
 
     def texts(self, words: Words) -> Updates:
@@ -157,10 +161,10 @@ class Desk:
             self.parts.chosen_model: gr.update(label=words("model"), choices=names, value=names[0] if names else None),
         }
 
-    def replay(self, view: View, autoplay: bool = False) -> Updates:
-        """The player with what this session last recorded or chose, in its language."""
+    def replay(self, view: View) -> Updates:
+        """The player, at rest, with what this session last recorded or chose, in its language."""
         panel = self.parts.replay
         own = {OWN: view.own} if view.own else {}
         shown = next((name for name, found in (own | dict(self.recordings)).items() if found is view.recording), None)
         titles = gr.update(choices=choices(self.recordings, view.words, bool(own)), value=shown, label=view.words("replay.choose"))
-        return {panel.chosen: titles} | ({panel.player: payload(view.recording, view.words, autoplay)} if view.recording else {})
+        return {panel.chosen: titles} | ({panel.player: payload(view.recording, view.words, autoplay=False)} if view.recording else {})

@@ -11,7 +11,7 @@ import gradio as gr
 
 from ..board import Board
 from ..checks import ConfigError, checked_bool, checked_choice, checked_count, checked_text
-from ..config import MOST_REPEATS, Mode, checked_settings
+from ..config import MOST_REPEATS, Comparison, Mode, checked_settings
 from ..presets import find_preset
 from ..recording import record
 from ..runcard import card_of, now, this_machine
@@ -102,13 +102,16 @@ class Handlers:
 
     def choose_preset(self, values: Updates, request: gr.Request) -> Updates:
         """Empty columns and the preset's settings; a running comparison is stopped."""
-        self._desk.scheduler.stop_session(request.session_hash)
         words = Words(values[self._desk.parts.language])
-        comparison = find_preset(self._desk.presets, values[self._desk.parts.preset])
-        board = Board(comparison)
+        return self._show(find_preset(self._desk.presets, values[self._desk.parts.preset]), words, request)
+
+    def _show(self, comparison: Comparison, words: Words, request: gr.Request) -> Updates:
+        """A preset as it is, nothing added and nothing run; whatever this session runs is stopped."""
+        self._desk.scheduler.stop_session(request.session_hash)
+        board, parts = Board(comparison), self._desk.parts
         self._desk.turn_to(board, words, request)
         updates = self._desk.preset_updates(comparison, words) | self._desk.other_columns(board, words)
-        return updates | {self._desk.parts.gptq.add: False} | filled(self._desk.parts.editor, comparison, None)
+        return updates | {parts.gptq.add: False} | filled(parts.editor, comparison, None)
 
     def choose_gptq(self, values: Updates, request: gr.Request) -> Updates:
         """Columns with or without the form's own; a running comparison is stopped."""
@@ -135,13 +138,9 @@ class Handlers:
 
     def _take_card(self, card: Card, language: Language, request: gr.Request) -> Updates:
         """Its comparison and prompt, ready to run."""
-        words, comparison = Words(language), find_preset(self._desk.presets, card.preset)
-        self._desk.scheduler.stop_session(request.session_hash)
-        board, parts = Board(comparison), self._desk.parts
-        self._desk.turn_to(board, words, request)
-        updates = self._desk.preset_updates(comparison, words) | self._desk.other_columns(board, words)
-        updates |= {parts.prompt: card.prompt, parts.mode: "fair", parts.preset: self._desk.preset_choices(words, comparison.id)}
-        return updates | filled(parts.editor, comparison, None)
+        words, parts = Words(language), self._desk.parts
+        updates = self._show(find_preset(self._desk.presets, card.preset), words, request)
+        return updates | {parts.prompt: card.prompt, parts.mode: "fair", parts.preset: self._desk.preset_choices(words, card.preset)}
 
     def show_markdown(self, values: Updates, request: gr.Request) -> Updates:
         """The answers as Markdown or as typed."""
@@ -175,11 +174,7 @@ class Handlers:
             return
         board = view.board
         try:
-            settings = {name: values[control] for name, control in parts.settings.items()}
-            asked = checked_request(
-                board.comparison, values[parts.prompt], settings, values[parts.mode], values[parts.quality],
-                values[parts.benchmark.repeats],
-            )
+            asked = self._desk.asked_of(board.comparison, values)
         except ConfigError as error:
             yield {parts.notice: draw_notice(str(error))}
             return
@@ -214,8 +209,7 @@ class Handlers:
                 idle |= self._desk.replay(view)
             if job.outcome is not None:
                 view.board.conclude(job.outcome)
-                view.card = card_of(job.outcome, machine, made)
-                idle |= self._desk.files(view)
+                idle |= self._desk.files(card_of(job.outcome, machine, made), view.words)
             # Everything once more: a page may drop an update that another follows closely.
             idle |= self._desk.panel(view.words) | self._desk.redraw(view.board, view.words, machine, view.markdown)
         yield idle

@@ -116,28 +116,26 @@ class PanelHandlers:
         self._desk.scheduler.stop_session(request.session_hash)
         off, points = gr.update(interactive=False), []
         yield {parts.compare: off, parts.follow_up: off, panel.run: off, parts.stop: gr.update(interactive=True), parts.notice: ""}
-        try:
-            for place, value in enumerate(wanted):
-                prompt, at = varied(asked.prompt, variable, value), (place, len(wanted))
-                job = self._desk.scheduler.submit(
-                    asked.comparison, prompt, "benchmark", request.session_hash, repeats=asked.repeats
-                )
-                try:
-                    board = Board(asked.comparison, "benchmark")
-                    while not job.ended:
-                        board.absorb(job.gather(REFRESH_S))
-                        yield {panel.progress: sweep_progress(variable, value, at, board.repetition, words)}
-                finally:
-                    job.stop()
-                if job.outcome is None or job.outcome.stopped:
-                    break
-                points.append(Point(value, job.outcome))
-        finally:
-            on = gr.update(interactive=True)
-            drawn = draw_sweep(Sweep(variable, tuple(points)), words)
-            done = {panel.charts[name]: figure for name, figure in drawn.items()}
-            done |= {parts.compare: on, parts.follow_up: on, panel.run: on, parts.stop: off, panel.progress: ""}
-        yield done
+        for place, value in enumerate(wanted):
+            prompt, at = varied(asked.prompt, variable, value), (place, len(wanted))
+            job = self._desk.scheduler.submit(
+                asked.comparison, prompt, "benchmark", request.session_hash, repeats=asked.repeats
+            )
+            try:
+                board = Board(asked.comparison, "benchmark")
+                while not job.ended:
+                    board.absorb(job.gather(REFRESH_S))
+                    yield {panel.progress: sweep_progress(variable, value, at, board.repetition, words)}
+            finally:
+                job.stop()
+            if job.outcome is None or job.outcome.stopped:
+                break
+            points.append(Point(value, job.outcome))
+        on = gr.update(interactive=True)
+        drawn = draw_sweep(Sweep(variable, tuple(points)), words)
+        yield {panel.charts[name]: figure for name, figure in drawn.items()} | {
+            parts.compare: on, parts.follow_up: on, panel.run: on, parts.stop: off, panel.progress: "",
+        }
 
     def show_models(self, language: Language) -> Updates:
         """The panel of loaded models, as it is now."""

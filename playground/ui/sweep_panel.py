@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import gradio as gr
@@ -11,7 +10,7 @@ import gradio as gr
 from ..charts.sweeps import sweep_chart
 from ..events import Repetition
 from ..sweep import METRICS, VARIABLES, Sweep
-from .columns import seconds
+from .benchmark_panel import progress_bar, runs_so_far
 from .i18n import Words
 
 _VALUES = {"prompt_tokens": "16, 64, 256, 1024", "new_tokens": "16, 64, 256", "draft_len": "1, 2, 4, 8", "batch": "1, 2, 4, 8"}
@@ -70,7 +69,5 @@ def progress_html(variable: str, value: int, place: tuple[int, int], step: Repet
     """The value under way, which of how many it is, and its benchmark's progress."""
     text = words("sweep.progress", words(variable), f"{value:,}", place[0] + 1, place[1])
     if step is not None:
-        text += f" · {words('benchmark.progress', step.done + 1, step.total)}"
-        text += f" · {words('benchmark.left', seconds(step.left_s))}" if step.left_s is not None else ""
-    done = (place[0] + (step.done / step.total if step else 0)) / place[1]
-    return f'<div class="benchmark-progress" role="status"><progress value="{done:.3f}"></progress><span>{escape(text)}</span></div>'
+        text += f" · {runs_so_far(step, words)}"
+    return progress_bar((place[0] + (step.done / step.total if step else 0)) / place[1], text)

@@ -22,9 +22,7 @@ def why_slower_html(board: Board, column: Column, words: Words) -> str:
 def parting_row(board: Board, column: Column, words: Words) -> tuple[str, str, str] | None:
     """Label, value and explanation of the first differing id; None where there is nothing to compare."""
     reference = board.columns[board.comparison.reference]
-    if column is reference or not (column.ended and reference.ended) or not (column.ids and reference.ids):
-        return None
-    if column.failure or reference.failure:
+    if not (board.comparable(column.slot) and column.ids and reference.ids):
         return None
     found = board.parting(column.slot)
     if found is None:
@@ -44,9 +42,12 @@ def _why(found: Parting, words: Words) -> str:
 
 
 def differences_html(board: Board, column: Column, words: Words) -> str:
-    """Both answers in one, to be unfolded; empty where they are the same or one is missing."""
+    """Both answers in one, to be unfolded; empty where they are the same or one is missing.
+
+    Once all have answered: comparing long texts while the next slot runs would be paid for in its numbers.
+    """
     reference = board.columns[board.comparison.reference]
-    if board.parting(column.slot) is None or column.text == reference.text:
+    if not board.answered or board.parting(column.slot) is None or column.text == reference.text:
         return ""
     runs = "".join(_MARKS[kind].format(escape(text)) for kind, text in word_differences(reference.text, column.text))
     title = escape(words("parting.text", reference.slot.name))
