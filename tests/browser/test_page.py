@@ -463,6 +463,9 @@ def test_axe_finds_nothing_serious(open_page, dark, query):
     compare(page)
     wait_until_ended(page)
     page.wait_for_function("!document.querySelector('#charts.stale')")
+    # A button that is fading in has the contrast of neither state.
+    page.wait_for_selector("#follow-up:enabled")
+    page.wait_for_function("document.getAnimations().every(animation => animation.playState !== 'running')")
     found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).response["violations"]
     serious = {v["id"]: [n["html"][:160] for n in v["nodes"]] for v in found if v["impact"] in ("serious", "critical")}
     assert not serious, serious
