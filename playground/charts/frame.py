@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ SLOT_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 PART_COLOURS = ("#0072B2", "#CC79A7", "#E69F00", "#009E73", "#56B4E9", "#7F7F7F")
 MB = 1e6
 _HEIGHT, _EMPTY_HEIGHT = 290, 120
+_LINE = 64  # characters of a definition on one line; others are wider than ASCII
+HOVER_TEXT = "%{hovertext}<extra></extra>"
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,19 @@ def figure_of(words: Words, title: str, contended: bool) -> go.Figure:
     return figure
 
 
+def define(figure: go.Figure, definition: str) -> go.Figure:
+    """What the chart shows, in words: on a mark in its corner, and under what each point says on hover."""
+    lines = "<br>".join(textwrap.wrap(html.escape(definition), _LINE if definition.isascii() else _LINE * 3 // 5, break_on_hyphens=False))
+    for trace in figure.data:
+        if trace.hovertemplate is not None:
+            trace.hovertemplate = trace.hovertemplate.replace("<extra>", f"<br><i>{lines}</i><extra>")
+    figure.add_annotation(
+        text="ⓘ", hovertext=lines, showarrow=False, xref="paper", yref="paper", x=1, y=1, xanchor="right", yanchor="bottom", yshift=10,
+        font={"size": 15}, name="definition",
+    )
+    return figure
+
+
 def say(figure: go.Figure, text: str) -> None:
     """A sentence in the middle of a chart that has nothing to show, and which then takes little room."""
     figure.update_layout(height=_EMPTY_HEIGHT)
@@ -78,7 +94,7 @@ def dashes(figure: go.Figure, rows: Sequence[Row], values: Sequence[float | None
         text=["–"] * len(gaps),
         textposition="middle right",
         hovertext=[f"{html.escape(row.name)}: {words('missing.' + why_missing(row.run))}" for row in gaps],
-        hoverinfo="text",
+        hovertemplate=HOVER_TEXT,
         showlegend=False,
     )
 

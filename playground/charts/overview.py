@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from .frame import MB, PART_COLOURS, Row, Words, dashes, figure_of, names, say, slot_colour
+from .frame import HOVER_TEXT, MB, PART_COLOURS, Row, Words, dashes, figure_of, names, say, slot_colour
 
 _LARGEST_DOT = 34
 
@@ -24,7 +24,7 @@ def timeline(rows: Sequence[Row], words: Words, contended: bool = False) -> go.F
             name=html.escape(row.name),
             mode="lines",
             line={"color": slot_colour(index), "shape": "hv", "width": 2.5},
-            hoverinfo="x+y+name",
+            hovertemplate=f"%{{y}} {words('new_tokens')}, %{{x:.2f}} s<extra>%{{fullData.name}}</extra>",
         )
     figure.update_layout(showlegend=bool(running))
     figure.update_xaxes(ticksuffix=" s", visible=bool(running))
@@ -60,7 +60,7 @@ def _bars(
         cliponaxis=False,
         marker={"color": [slot_colour(i) for i in range(len(rows))]},
         error_x={"type": "data", "array": [row.spread.get(metric, 0) for row in rows], "visible": any(row.spread for row in rows)},
-        hoverinfo="y+text",
+        hovertemplate="%{y}: %{text}<extra></extra>",
     )
     dashes(figure, rows, values, words)
     figure.update_layout(showlegend=False)
@@ -100,7 +100,7 @@ def memory(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Fig
                 "pattern": {"shape": ["/" if part == "weights" and not row.counts else "" for row in rows]},
             },
             hovertext=[_memory_hover(label, value, row, words) for value, row in zip(values, rows)],
-            hoverinfo="text",
+            hovertemplate=HOVER_TEXT,
         )
     figure.update_layout(barmode="stack", showlegend=True)
     if not all(row.counts for row in rows):
@@ -138,7 +138,7 @@ def quality(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Fi
             textposition=("top center", "bottom center", "middle left")[place % 3],
             marker={"color": slot_colour(index), "size": _LARGEST_DOT * ((run.weights_bytes or 0) / largest) ** 0.5},
             hovertext=[_quality_hover(row, words)],
-            hoverinfo="text",
+            hovertemplate=HOVER_TEXT,
             cliponaxis=False,
         )
     figure.update_layout(showlegend=False)

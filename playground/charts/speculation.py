@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from .frame import Row, Words, figure_of, say, slot_colour
+from .frame import HOVER_TEXT, Row, Words, figure_of, say, slot_colour
 
 _POINTS = 50
 
@@ -24,7 +24,7 @@ def acceptance(rows: Sequence[Row], words: Words, contended: bool = False) -> go
             name=html.escape(row.name),
             marker={"color": slot_colour(index)},
             text=[f"{value:.0%}" for value in (row.run.acceptance_rate, *by_position)],
-            hoverinfo="x+text+name",
+            hovertemplate="%{x}: %{text}<extra>%{fullData.name}</extra>",
         )
     figure.update_layout(showlegend=len(drafting) > 1)
     figure.update_yaxes(range=[0, 1.08], tickformat=".0%", visible=bool(drafting), autorange=False)
@@ -47,7 +47,7 @@ def rounds(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Fig
             mode="lines+markers",
             line={"color": slot_colour(index), "shape": "hvh", "width": 1.5},
             marker={"size": 4},
-            hoverinfo="x+y+name",
+            hovertemplate="%{x}: %{y}<extra>%{fullData.name}</extra>",
         )
     figure.update_layout(showlegend=len(drafting) > 1)
     figure.update_xaxes(visible=bool(drafting))
@@ -66,7 +66,7 @@ def breakeven(rows: Sequence[Row], words: Words, contended: bool = False) -> go.
         name, colour = html.escape(row.name), slot_colour(index)
         figure.add_scatter(
             x=chances, y=[curve.speedup(curve.k, chance) for chance in chances], name=name, mode="lines", line={"color": colour, "width": 2},
-            hoverinfo="x+y+name",
+            hovertemplate="%{x}: %{y:.2f}×<extra>%{fullData.name}</extra>",
         )
         needed = curve.needed(curve.k)
         hover = words(
@@ -75,7 +75,7 @@ def breakeven(rows: Sequence[Row], words: Words, contended: bool = False) -> go.
         )
         figure.add_scatter(
             x=[curve.chance], y=[curve.speedup(curve.k, curve.chance)], mode="markers", marker={"color": colour, "size": 12}, name=name,
-            hovertext=[hover], hoverinfo="text", showlegend=False,
+            hovertext=[hover], hovertemplate=HOVER_TEXT, showlegend=False,
         )
     figure.update_layout(showlegend=bool(drafting))
     figure.update_xaxes(range=[0, 1], tickformat=".0%", title={"text": words("chart.breakeven_x")}, visible=bool(drafting))

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from ..breakdown import PARTS, breakdown
 from ..ladder import PROMISE
-from .frame import PART_COLOURS, Row, Words, dashes, figure_of, names, say, slot_colour
+from .frame import HOVER_TEXT, PART_COLOURS, Row, Words, dashes, figure_of, names, say, slot_colour
 
 
 def ladder(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Figure:
@@ -28,7 +28,7 @@ def ladder(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Fig
             textposition="outside",
             cliponaxis=False,
             hovertext=[f"{html.escape(rung.slot.name)}: {rung.from_rate:.1f} → {rung.rate:.1f} tok/s"],
-            hoverinfo="text",
+            hovertemplate=HOVER_TEXT,
         )
     figure.update_layout(showlegend=False, barmode="overlay")
     figure.update_xaxes(type="category", visible=bool(rungs))
@@ -67,7 +67,7 @@ def time(rows: Sequence[Row], words: Words, contended: bool = False) -> go.Figur
                     f"{html.escape(row.name)}: {words(f'time.{part}')} {item.seconds:.3f} s, {item.share:.0%}" if item else ""
                     for row, item in zip(rows, found)
                 ],
-                hoverinfo="text",
+                hovertemplate=HOVER_TEXT,
             )
     figure.update_layout(barmode="stack", showlegend=True)
     dashes(figure, rows, [1.0 if parts else None for parts in split], words)

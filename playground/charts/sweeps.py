@@ -7,7 +7,7 @@ import html
 import plotly.graph_objects as go
 
 from ..sweep import Sweep, position
-from .frame import MB, Words, figure_of, say, slot_colour
+from .frame import MB, Words, define, figure_of, say, slot_colour
 
 _SCALE = {"kv_bytes": MB}
 _SUFFIX = {"all_tok_per_s": "", "ttft_s": " s", "kv_bytes": " MB", "acceptance_rate": ""}
@@ -36,7 +36,7 @@ def sweep_chart(found: Sweep | None, metric: str, words: Words) -> go.Figure:
             hoverinfo="skip", showlegend=False, mode="lines",
         )
         figure.add_scatter(
-            x=x, y=[row[1] / scale for row in rows], name=name, mode="lines+markers", line={"color": colour, "width": 2}, hoverinfo="x+y+name",
+            x=x, y=[row[1] / scale for row in rows], name=name, mode="lines+markers", line={"color": colour, "width": 2}, hovertemplate="%{x}: %{y}<extra>%{fullData.name}</extra>",
         )
     figure.update_layout(showlegend=bool(lines))
     figure.update_xaxes(title={"text": words(found.variable) if found else ""}, visible=bool(lines))
@@ -45,4 +45,4 @@ def sweep_chart(found: Sweep | None, metric: str, words: Words) -> go.Figure:
         figure.update_yaxes(tickformat=".0%")
     if not lines:
         say(figure, words("chart.no_speculation" if metric == "acceptance_rate" and found else "chart.no_sweep"))
-    return figure
+    return define(figure, words("define.sweep"))

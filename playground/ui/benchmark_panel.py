@@ -18,6 +18,7 @@ from ..report import DASH, gaps, number, report, spread
 from ..runcard import Machine, RunCard, save
 from .columns import megabytes, seconds
 from .i18n import Words
+from .slot_cell import slot_cell
 
 
 @dataclass
@@ -33,8 +34,8 @@ class BenchmarkPanel:
 
 def lay_out_control(panel: BenchmarkPanel, say: Any) -> None:
     """How often a benchmark runs each slot."""
-    panel.repeats = gr.Radio(list(REPEATS), value=REPEATS[1], elem_id="repeats")
-    say(panel.repeats, label="repeats", info="repeats_info")
+    panel.repeats = gr.Radio(list(REPEATS), value=REPEATS[1], elem_id="repeats", min_width=250)
+    say(panel.repeats, label="repeats")
 
 
 def lay_out_result(panel: BenchmarkPanel, say: Any) -> None:
@@ -75,15 +76,15 @@ def result_html(board: Board, machine: Machine | None, words: Words) -> str:
         return ""
     keys = ("slots", "speedup", "decode", "ttft", "benchmark.gaps", "benchmark.variation", "acceptance", "peak", "benchmark.runs")
     head = "".join(f"<th>{escape(words(key))}</th>" for key in keys)
-    rows = "".join(_row(outcome, series, words) for series in outcome.series)
+    rows = "".join(_row(place, outcome, series, words) for place, series in enumerate(outcome.series))
     notes = "".join(f"<p>{escape(note)}</p>" for note in _notes(outcome, machine, words))
     return f'<div class="benchmark">{notes}<table class="facts figures"><tr>{head}</tr>{rows}</table></div>'
 
 
-def _row(outcome: Outcome, series: Series, words: Words) -> str:
-    name = f"<th>{escape(series.slot.name)}</th>"
+def _row(place: int, outcome: Outcome, series: Series, words: Words) -> str:
+    name = slot_cell(place, series.slot.name, "row")
     if series.failure:
-        return f'<tr>{name}<td colspan="8">{escape(series.failure)}</td></tr>'
+        return f'<tr>{name}<td colspan="8">{escape(words.said(series.failure))}</td></tr>'
     cells = [
         _verdict(outcome, series, words),
         spread(series, "decode_tok_per_s", "{:.2f}"),

@@ -75,7 +75,7 @@ def menus(editor: ColumnEditor, found: Sequence[Technique], words: Words) -> dic
 
     def label(choice: str, name: str) -> str:
         reason = reasons.get((choice, name))
-        return words("edit.not_here", name, reason) if reason else name
+        return words("edit.not_here", name, words.said(reason)) if reason else name
 
     return {
         editor.choices[choice]: gr.update(choices=[(label(choice, name), name) for name in get_args(kinds)])

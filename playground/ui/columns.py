@@ -26,7 +26,7 @@ def column_html(board: Board, column: Column, words: Words, speedup: Speedup | N
         _header(board, column, words),
         _status(board, column, words),
         _answer(column, words, markdown),
-        _failure(column),
+        _failure(column, words),
         _numbers(board, column, words, speedup),
         differences_html(board, column, words),
         _script(column, words),
@@ -65,7 +65,7 @@ def _status(board: Board, column: Column, words: Words) -> str:
     if phase == "queued" and column.ahead:
         text = words("phase.queued_behind", column.ahead)
     if phase == "loading" and column.loading:
-        text = words("phase.loading", column.loading.stage)
+        text = words("phase.loading", words.said(column.loading.stage))
         bar = _progress(column.loading.fraction)
     if phase == "done":
         text = f"{text} · {words('finish.' + str(column.run.finish))}"
@@ -109,12 +109,12 @@ def _tinted(column: Column, words: Words) -> str:
     return "".join(spans)
 
 
-def _failure(column: Column) -> str:
+def _failure(column: Column, words: Words) -> str:
     failure = column.failure
     if failure is None:
         return '<div class="failure" hidden></div>'
-    hint = f"<p>{escape(failure.hint)}</p>" if failure.hint else ""
-    return f'<div class="failure" role="alert"><strong>{escape(failure.message)}</strong>{hint}</div>'
+    hint = f"<p>{escape(words.said(failure.hint))}</p>" if failure.hint else ""
+    return f'<div class="failure" role="alert"><strong>{escape(words.said(failure.message))}</strong>{hint}</div>'
 
 
 def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None) -> str:
@@ -166,7 +166,7 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
     if parted := parting_row(board, column, words):
         rows.append(_row(*parted))
     rows += _quality(run, words)
-    notes = list(run.notes)
+    notes = [words.said(note) for note in run.notes]
     if run.recompiled_s:
         notes.append(words("recompiled", seconds(run.recompiled_s)))
     if column.slot.decode.speculation != "none":
@@ -189,7 +189,7 @@ def _script(column: Column, words: Words) -> str:
 def _quality(run: RunMetrics, words: Words) -> list[str]:
     """Three rows once quality is measured, one with the reason where it could not be, else none."""
     if run.no_quality:
-        return [_row(words("no_quality"), DASH, run.no_quality)]
+        return [_row(words("no_quality"), DASH, words.said(run.no_quality))]
     if run.perplexity is None:
         return []
     by_text = ", ".join(f"{words('text.' + name)} {value:.3g}" for name, value in run.perplexity_by_text)

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from ..board import Board
-from ..charts import CHARTS, Row
+from ..charts import CHARTS, Row, draw
 from ..config import Comparison
 from ..protocol import MEDIANS
 from .columns import column_html
@@ -36,7 +36,7 @@ def draw_charts(board: Board, words: Words) -> dict[str, Any]:
         )
         for slot in board.comparison.slots
     ]
-    return {name: draw(rows, words, board.mode == "race") for name, draw in CHARTS.items()}
+    return {name: draw(name, rows, words, board.mode == "race") for name in CHARTS}
 
 
 def draw_heading(words: Words) -> str:

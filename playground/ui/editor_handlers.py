@@ -59,7 +59,7 @@ class EditorHandlers:
         try:
             after = change(before, slot)
         except ConfigError as error:
-            return filled(parts.editor, before, slot) | {parts.notice: draw_notice(str(error))}
+            return filled(parts.editor, before, slot) | {parts.notice: draw_notice(words.said(str(error)))}
         if after == before:
             return {parts.notice: ""}
         self._desk.scheduler.stop_session(request.session_hash)

@@ -45,7 +45,7 @@ class Handlers:
         try:
             comparison = find_preset(self._desk.presets, wanted)
         except ConfigError as error:
-            comparison, problem = self._desk.presets[self._desk.first_preset], draw_notice(str(error))
+            comparison, problem = self._desk.presets[self._desk.first_preset], draw_notice(words.said(str(error)))
         board = Board(comparison)
         view = self._desk.views[request.session_hash] = View(board, words, recording=next(iter(self._desk.recordings.values()), None))
         draw = self._desk.redraw if comparison.id == self._desk.first_preset else self._desk.other_columns
@@ -120,7 +120,7 @@ class Handlers:
         try:
             comparison = with_gptq(self._desk.chosen(values, request), parts.gptq, values)
         except ConfigError as error:
-            return {parts.notice: draw_notice(str(error))}
+            return {parts.notice: draw_notice(words.said(str(error)))}
         board = Board(comparison)
         self._desk.turn_to(board, words, request, edited=self._desk.edited(request))
         return self._desk.other_columns(board, words) | {parts.notice: ""}
@@ -161,7 +161,7 @@ class Handlers:
         try:
             asked = self._desk.asked_on_page(values, request)
         except ConfigError as error:
-            yield {parts.notice: draw_notice(str(error))}
+            yield {parts.notice: draw_notice(words.said(str(error)))}
             return
         yield from self._run(asked, words, request)
 
@@ -176,7 +176,7 @@ class Handlers:
         try:
             asked = self._desk.asked_of(board.comparison, values)
         except ConfigError as error:
-            yield {parts.notice: draw_notice(str(error))}
+            yield {parts.notice: draw_notice(words.said(str(error)))}
             return
         answers = {slot: column.text for slot, column in board.columns.items() if column.text}
         prompt = view.prompt.follow_up(asked.prompt.text, asked.prompt.settings, answers)

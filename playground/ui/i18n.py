@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
+from .chart_words import CHART_WORDS
+from .sentences import korean
+from .slot_words import SLOT_WORDS
 from .verdict_words import VERDICT_WORDS
 
 Language = Literal["en", "ko"]
@@ -17,13 +20,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "preset": ("Comparison", "비교 구성"),
     "mode": ("Mode", "실행 방식"),
     "mode_info": (
-        "Fair: slots take turns on a device. Race: all at once, numbers are contended. Benchmark: several runs by turns, "
-        "with their spread",
-        "공정: 한 장치에서 차례로 실행. 경주: 동시에 실행하며 수치는 서로 간섭됨. 벤치마크: 번갈아 여러 번, 흩어짐까지",
+        "Fair: by turns on a device. Race: all at once, contended. Benchmark: several runs, with their spread",
+        "공정: 한 장치에서 차례로. 경주: 동시에, 서로 간섭됨. 벤치마크: 여러 번, 흩어짐까지",
     ),
     "benchmark": ("Benchmark", "벤치마크"),
-    "repeats": ("Runs a slot", "슬롯당 실행 횟수"),
-    "repeats_info": ("For a benchmark: the more, the surer", "벤치마크용: 많을수록 확실"),
+    "repeats": ("Benchmark: runs a slot", "벤치마크: 슬롯당 횟수"),
     "benchmark.progress": ("Run {0} of {1}", "{1}회 중 {0}회째"),
     "benchmark.left": ("about {0} left", "약 {0} 남음"),
     "benchmark.median": ("Median of {0} runs", "{0}회 실행의 중앙값"),
@@ -49,18 +50,12 @@ _WORDS: dict[str, tuple[str, str]] = {
         "The machine was busy when this began: load {0} on {1} cores.",
         "시작할 때 장치가 바빴습니다: 코어 {1}개에 부하 {0}.",
     ),
-    "phase.repeat": ("run {0} of {1}", "{1}회 중 {0}회째"),
-    "phase.again": ("once more, for the noise: {0} of {1}", "잡음을 보려고 한 번 더: {1}회 중 {0}회째"),
     "fair": ("Fair", "공정"),
     "race": ("Race", "경주"),
     "prompt": ("Prompt", "프롬프트"),
     "prompt_hint": ("Ask something, or pick an example below", "질문을 입력하거나 아래 예시를 고르세요"),
     "examples": ("Examples", "예시"),
-    "quality": ("Measure quality too", "품질도 측정"),
-    "quality_info": (
-        "After the answers: KL divergence and top-1 agreement with the reference, perplexity",
-        "답변 뒤에: 기준 대비 KL 발산과 1순위 일치율, 퍼플렉서티",
-    ),
+    "quality": ("Measure quality too (KL, top-1, perplexity)", "품질도 측정 (KL, 1순위 일치율, 퍼플렉서티)"),
     "compare": ("Compare", "비교"),
     "stop": ("Stop", "중지"),
     "language": ("Language", "언어"),
@@ -70,16 +65,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "top_p": ("Top-p", "Top-p"),
     "seed": ("Seed", "시드"),
     "batch": ("Sequences at once (batch)", "동시에 답할 글의 수(배치)"),
-    "all_rate": ("All sequences", "모든 글 합계"),
-    "all_rate_why": ("Decode tokens/s of all {0} sequences together", "글 {0}개를 합친 디코드 토큰/초"),
     "draft_len": ("Draft length k", "초안 길이 k"),
     "draft_schedule": ("Draft length over time", "초안 길이 변화"),
     "draft_threshold": ("Draft confidence threshold (0 = none)", "초안 확신 문턱 (0 = 없음)"),
-    "tint": ("Mark accepted drafts", "수락된 초안 표시"),
-    "tint_info": (
-        "Tinted and underlined: drafted, then accepted. Hover for the round and what it lost",
-        "밑줄과 색: 초안이 수락된 글자. 가리키면 라운드와 버려진 초안이 보입니다",
-    ),
+    "tint": ("Mark accepted drafts (tint, dotted underline)", "수락된 초안 표시 (색과 점선 밑줄)"),
     "stop_strings": ("Stop strings, one a line", "중지 문자열(한 줄에 하나)"),
     "system_prompt": ("System prompt", "시스템 프롬프트"),
     "chat_template": ("Chat template", "채팅 템플릿"),
@@ -99,22 +88,23 @@ _WORDS: dict[str, tuple[str, str]] = {
         "비교가 실행 중이라 지금 살펴보면 수치에 영향을 줍니다. 끝난 뒤 다시 열어 주세요.",
     ),
     "replay.choose": ("Replay of a recorded comparison", "기록된 비교 다시 보기"),
+    "replay.choice": ("Replay: {0}", "다시 보기: {0}"),
+    "replay.tokens": ("tokens", "토큰"),
     "replay.play": ("Play", "재생"),
     "replay.pause": ("Pause", "일시 정지"),
     "replay.speed": ("Speed", "속도"),
     "replay.scrub": ("Time", "시간"),
-    "replay.presentation": ("Presentation (P)", "발표 화면 (P)"),
+    "present": ("Presentation (P)", "발표 화면 (P)"),
     "replay.waiting": ("Reading the prompt", "프롬프트를 읽는 중"),
     "replay.answering": ("Answering", "답하는 중"),
     "replay.done": ("Done", "완료"),
     "replay.race": ("Tokens over time, a line a slot", "시간에 따른 토큰, 슬롯마다 한 줄"),
     "replay.machine": ("Recorded on {0} ({1}, {2} cores), {3}; all columns from their own starts, at true speed",
                        "{0}({1}, 코어 {2}개)에서 {3}에 기록. 모든 열을 각자의 시작부터 실제 속도로 재생"),
-    "replay.own": ("This page's last comparison", "이 화면의 마지막 비교"),
+    "replay.own": ("this page's last comparison", "이 화면의 마지막 비교"),
     "card.cache": ("Is the KV cache worth it?", "KV 캐시는 쓸 만한가요?"),
     "card.four_bit": ("What does 4-bit cost?", "4비트의 대가는?"),
     "card.drafter": ("When does a drafter pay?", "초안 모델은 언제 이득인가요?"),
-    "focus": ("Enlarge this column, or show all again", "이 열만 크게, 다시 누르면 모두 보기"),
     "markdown": ("Show answers as Markdown", "답을 마크다운으로 보기"),
     "editor": ("Edit columns", "열 편집"),
     "edit.column": ("Column", "열"),
@@ -171,119 +161,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "gptq_whole_column": ("whole column", "열 전체"),
     "gptq_act_order": ("Activation order", "활성값 순서"),
     "gptq_calibration": ("Calibration text (optional)", "보정용 글 (선택)"),
-    "reference": ("reference", "기준"),
-    "starts": ("starting point", "출발점"),
-    "versus": ("vs {0}", "{0} 대비"),
-    "same": ("same as {0}", "{0}와 같음"),
-    # choices, as a slot names its difference
-    "choice.model": ("model", "모델"),
-    "choice.revision": ("revision", "리비전"),
-    "choice.dtype": ("dtype", "dtype"),
-    "choice.quantization": ("quantization", "양자화"),
-    "choice.device": ("device", "장치"),
-    "choice.attention": ("attention", "어텐션"),
-    "choice.cache": ("cache", "캐시"),
-    "choice.speculation": ("speculation", "추측 디코딩"),
-    "choice.drafter": ("drafter", "초안 모델"),
-    "choice.exit_layer": ("exit layer", "종료 층"),
-    "choice.keep_prefix": ("keep prefix", "이전 캐시 유지"),
-    "choice.lean": ("lean", "린"),
-    "choice.compile": ("compile", "컴파일"),
-    "choice.draft_head": ("draft head", "초안 헤드"),
-    # status
-    "phase.idle": ("Ready to run", "실행 대기"),
-    "phase.queued": ("Waiting for its turn", "차례를 기다리는 중"),
-    "phase.queued_behind": ("Waiting: {0} comparison(s) ahead", "대기 중: 앞에 비교 {0}건"),
-    "phase.loading": ("Loading: {0}", "불러오는 중: {0}"),
-    "phase.warming": ("Warming up", "준비 운동 중"),
-    "phase.answering": ("Answering", "답하는 중"),
-    "phase.done": ("Done", "완료"),
-    "phase.assessing": ("Measuring quality", "품질 측정 중"),
-    "phase.stopped": ("Stopped", "중지됨"),
-    "phase.failed": ("Failed", "실패"),
-    "contended": ("contended", "간섭됨"),
-    "contended_why": (
-        "Race mode: all columns share one device, so these numbers are slower than alone.",
-        "경주 모드: 모든 열이 한 장치를 나눠 쓰므로 혼자일 때보다 느립니다.",
-    ),
-    "finish.eos": ("end of sequence", "종료 토큰"),
-    "finish.stop_string": ("stop string", "중지 문자열"),
-    "finish.length": ("token limit", "토큰 한도"),
-    # numbers
-    "ttft": ("TTFT", "TTFT"),
-    "decode": ("Decode", "디코드"),
-    "e2e": ("End to end", "전체"),
-    "tokens": ("Tokens in → out", "입력 → 출력 토큰"),
-    "tokens_visible": ("{0} of {1} new tokens are visible text", "새 토큰 {1}개 중 {0}개가 보이는 글자"),
-    "peak": ("Peak memory", "최대 메모리"),
-    "peak_why": (
-        "Highest reading of {0} over the run, everything in that process included. This run's own share: {1}.",
-        "실행 중 {0}의 최댓값(그 프로세스 전체 포함). 이 실행의 몫: {1}.",
-    ),
-    "weights": ("Weights", "가중치"),
-    "weights_shared": ("shared by {0} slots, held once", "슬롯 {0}개가 공유, 한 번만 저장"),
-    "drafter": ("Drafter", "초안 모델"),
-    "kv": ("KV cache", "KV 캐시"),
-    "load": ("Load", "불러오기"),
-    "load_why": ("Waiting for the weights; warm-up {0}. Neither is in the other numbers.", "가중치를 기다린 시간; 준비 운동 {0}. 다른 수치에 들어가지 않습니다."),
-    "compile": ("Compile", "컴파일"),
-    "compile_why": (
-        "What torch.compile took before this run, 0 where it had compiled already; in no other number",
-        "이 실행 전에 torch.compile이 쓴 시간(이미 컴파일했으면 0). 다른 수치에 들어가지 않습니다",
-    ),
-    "recompiled": (
-        "torch compiled again during the run ({0}), which is inside its numbers: run it once more.",
-        "실행 중에 torch가 다시 컴파일했고({0}) 그 시간이 수치에 들어갔습니다. 한 번 더 실행하세요.",
-    ),
-    "acceptance": ("Acceptance", "수락률"),
-    "accepted_len_why": (
-        "Mean accepted length: ids a round, the target's own included: 1 + accepted ÷ rounds",
-        "평균 수락 길이: 라운드당 토큰 수(본 모델의 것 포함): 1 + 수락 ÷ 라운드",
-    ),
-    "acceptance_why": ("{0} of {1} drafted ids accepted in {2} rounds", "{2}라운드에서 초안 {1}개 중 {0}개 수락"),
-    "accepted_len": ("Mean length", "평균 길이"),
-    "draft_time": ("Draft, a round", "초안, 라운드당"),
-    "draft_time_why": ("Mean time to draft, over rounds that drafted", "초안을 만든 라운드의 평균 초안 시간"),
-    "verify_time": ("Verify, a round", "검증, 라운드당"),
-    "verify_time_why": (
-        "Mean time from the draft to the step's ids: the target's forward over the draft",
-        "초안부터 그 단계의 토큰까지 평균 시간: 본 모델이 초안을 한 번에 확인",
-    ),
-    "round_cost": ("A round", "한 라운드"),
-    "round_cost_value": ("{0} steps, {1} ids", "{0} 스텝, {1} 토큰"),
-    "round_cost_why": (
-        "A round takes {0}, a plain step {1}: speculation pays when a round yields more than {2} ids",
-        "한 라운드 {0}, 추측 없는 한 스텝 {1}: 라운드당 {2} 토큰보다 많이 얻을 때 이득",
-    ),
-    "gain": ("Over plain", "추측 없이 대비"),
-    "round_count": ("round {0}: {1} of {2} drafted ids accepted", "라운드 {0}: 초안 {2}개 중 {1}개 수락"),
-    "round_lost": ("rejected: “{0}”", "버려짐: “{0}”"),
-    "pays.prompt-lookup": (
-        "Pays when the answer repeats the prompt: summaries, edits, code. Costs next to nothing otherwise.",
-        "답이 프롬프트를 되풀이할 때 이득: 요약, 수정, 코드. 아니어도 비용이 거의 없습니다.",
-    ),
-    "pays.draft-model": (
-        "Pays when a much smaller model of the same family often guesses right.",
-        "같은 계열의 훨씬 작은 모델이 자주 맞힐 때 이득.",
-    ),
-    "pays.universal": (
-        "For a drafter with another tokenizer: ids are re-encoded through text each round, which costs time.",
-        "토크나이저가 다른 초안 모델용: 라운드마다 글자를 거쳐 다시 토큰화하므로 시간이 듭니다.",
-    ),
-    "pays.early-exit": (
-        "The model's own first layers draft. Pays for models trained to exit early; others agree seldom.",
-        "모델 자신의 앞쪽 층이 초안을 만듭니다. 조기 종료로 학습한 모델에서 이득, 아니면 드물게 맞습니다.",
-    ),
-    "pays.draft-head": (
-        "A small layer reads the target's own hidden states. Pays for text like what it was trained on; drafting is cheap.",
-        "작은 층이 본 모델의 은닉 상태를 읽습니다. 학습한 글과 비슷할수록 이득이고, 초안 비용이 적습니다.",
-    ),
-    "kv_why": ("Bytes of the cache's tensors at the end; the formula says {0}", "끝났을 때 캐시 텐서의 바이트; 공식으로는 {0}"),
-    "kernels": ("SDPA kernel", "SDPA 커널"),
-    "kernels_why": (
-        "What torch chose with the arguments of this prompt's warm-up; it may choose among: {0}",
-        "이 프롬프트의 예열 인자로 torch가 고른 것; 고를 수 있는 것: {0}",
-    ),
     "kv_panel": ("What the KV cache costs, and what would spoil it", "KV 캐시의 비용과, 캐시를 망치는 것"),
     "kv_batch": ("Sequences at once (batch)", "동시에 처리할 글의 수(배치)"),
     "kv_positions": ("Positions (prompt and answer)", "길이(프롬프트와 답, 토큰)"),
@@ -346,61 +223,6 @@ _WORDS: dict[str, tuple[str, str]] = {
         "A follow-up goes on from finished answers: press Compare first, and wait until every column has answered.",
         "이어서 묻기는 끝난 답에서 계속합니다. 먼저 비교를 누르고 모든 열이 답할 때까지 기다리세요.",
     ),
-    "reused": ("Reused of the prompt", "재사용한 프롬프트"),
-    "summary.fastest": ("Decodes fastest", "디코드 최고 속도"),
-    "summary.soonest": ("First token soonest", "첫 토큰이 가장 빠름"),
-    "summary.leanest": ("Needs least memory", "메모리를 가장 적게 씀"),
-    "summary.nearest": ("Nearest to the reference", "기준에 가장 가까움"),
-    "summary.over": ("{0}× {1}", "{1}의 {0}배"),
-    "script": ("Show the code", "코드 보기"),
-    "quantized_layers": ("Quantized layers", "양자화한 층"),
-    "kl": ("KL divergence", "KL 발산"),
-    "kl_why": (
-        "Mean over {0} ids of the reference's answer, in nats; 0 is the same distribution",
-        "기준 답변의 토큰 {0}개에 대한 평균, 단위 nat; 0이면 같은 분포",
-    ),
-    "top1": ("Top-1 agreement", "1순위 일치율"),
-    "top1_why": (
-        "Share of {0} positions where slot and reference find the same id most likely",
-        "위치 {0}곳 중 슬롯과 기준이 같은 토큰을 가장 유력하게 본 비율",
-    ),
-    "perplexity": ("Perplexity", "퍼플렉서티"),
-    "text.english": ("English", "영어"),
-    "text.korean": ("Korean", "한국어"),
-    "text.code": ("code", "코드"),
-    "no_quality": ("Quality", "품질"),
-    "speedup": ("Speed-up", "속도비"),
-    "speedup_of": ("vs {0}", "{0} 대비"),
-    "source": ("weights from", "가중치 출처"),
-    # charts
-    "chart.ttft": ("Time to first token, s (lower is better)", "첫 토큰까지 시간, 초 (낮을수록 좋음)"),
-    "chart.timeline": ("Tokens over time since each slot's own start (steeper is better)", "각 슬롯 시작부터 시간에 따른 토큰 (가파를수록 좋음)"),
-    "chart.not_yet": ("Nothing has run yet", "아직 실행한 것이 없습니다"),
-    "chart.decode": ("Decode speed, tokens/s (higher is better)", "디코드 속도, 토큰/초 (높을수록 좋음)"),
-    "chart.memory": ("Memory, MB (lower is better)", "메모리, MB (낮을수록 좋음)"),
-    "chart.memory_note": ("hatched: shared weights, counted once below", "빗금: 공유 가중치, 한 번만 셈"),
-    "chart.acceptance": ("Draft acceptance, overall and by position (higher is better)", "초안 수락률, 전체와 위치별 (높을수록 좋음)"),
-    "chart.quality": (
-        "Quality against speed; dot area = weights (top right is better)",
-        "품질과 속도; 점 넓이 = 가중치 (오른쪽 위가 좋음)",
-    ),
-    "chart.quality_x": ("decode tokens/s", "디코드 토큰/초"),
-    "chart.quality_y": ("top-1 agreement", "1순위 일치율"),
-    "chart.no_quality": (
-        "Tick “Measure quality too” and compare to fill this chart",
-        "‘품질도 측정’을 켜고 비교하면 채워집니다",
-    ),
-    "chart.rounds": ("Accepted drafts by round (higher is better)", "라운드별 수락된 초안 (높을수록 좋음)"),
-    "chart.overall": ("overall", "전체"),
-    "chart.no_speculation": ("No slot here has drafted yet", "아직 초안을 만든 슬롯이 없습니다"),
-    "chart.working": ("Rest of the run's peak", "실행 중 나머지"),
-    "chart.contended": ("race: contended", "경주: 간섭됨"),
-    "missing.not_run": ("not run yet", "아직 실행 안 됨"),
-    "missing.failed": ("the run failed", "실행 실패"),
-    "missing.no_token": ("no token arrived", "토큰이 없음"),
-    "missing.one_group": ("all tokens arrived at once, so there is no rate", "토큰이 한 번에 도착해 속도가 없음"),
-    "missing.unmeasurable": ("not measurable here", "여기서는 잴 수 없음"),
-    # definitions
     "definitions": ("What the numbers mean", "수치의 뜻"),
     "definitions_text": (
         "- **TTFT**: from inputs on the device to the first new id. Loading, waiting and warm-up are never inside.\n"
@@ -424,6 +246,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "- **퍼플렉서티**: 함께 제공되는 짧은 글 세 편(영어·한국어·코드)의 평균 음의 로그 가능도의 exp.\n"
         "- 줄표(–)는 잴 수 없다는 뜻이며 0이 아닙니다.",
     ),
+    **SLOT_WORDS,
+    **CHART_WORDS,
     **VERDICT_WORDS,
 }
 
@@ -437,6 +261,15 @@ class Words:
 
     def __call__(self, key: str, *arguments: Any) -> str:
         return _WORDS[key][self._column].format(*arguments)
+
+    def said(self, sentence: str) -> str:
+        """What a check or an engine said, which is English, in this language. A field at its front gets the name it has on the page."""
+        if self.language == "en":
+            return sentence
+        field, colon, problem = sentence.partition(": ")
+        if colon and (translated := korean(problem)) != problem:
+            return f"{self(field) if field in _WORDS else field}: {translated}"
+        return korean(sentence)
 
     def pick(self, english: str, korean: str) -> str:
         """A preset's own text in this language; English where it has no Korean."""

@@ -7,6 +7,7 @@ from html import escape
 from ..board import Board
 from .columns import DASH
 from .i18n import Words
+from .slot_cell import slot_cell
 
 # Field of RunMetrics, the key of its words, how it is written.
 _ROWS = (
@@ -22,7 +23,7 @@ _ROWS = (
 def numbers_table(board: Board, words: Words) -> str:
     """A row a number that at least one slot has, a column a slot; a dash where it could not be measured."""
     slots = board.comparison.slots
-    head = "".join(f'<th scope="col">{escape(slot.name)}</th>' for slot in slots)
+    head = "".join(slot_cell(place, slot.name, "col") for place, slot in enumerate(slots))
     rows = []
     for field, key, form in _ROWS:
         values = [getattr(board.columns[slot.id].run, field) for slot in slots]

@@ -49,11 +49,12 @@ class PanelHandlers:
 
     def show_capabilities(self, language: Language) -> str:
         """What this machine can run; the first time its packages are imported, which takes seconds."""
+        words = Words(language)
         try:
             found = self._desk.scheduler.when_idle(lambda engine: engine.capabilities())
         except EngineError as error:
-            return draw_notice(str(error))
-        return capabilities_table(found, Words(language))
+            return draw_notice(words.said(str(error)))
+        return capabilities_table(found, words)
 
     def foresee(self, values: Updates, request: gr.Request) -> str:
         """What each slot of the chosen comparison will need for this prompt, before anything is loaded."""
@@ -62,7 +63,7 @@ class PanelHandlers:
             asked = self._desk.asked_on_page(values, request)
             found = self._desk.scheduler.when_idle(lambda engine: engine.forecast(asked.comparison.slots, asked.prompt))
         except (ConfigError, EngineError) as error:
-            return draw_notice(str(error))
+            return draw_notice(words.said(str(error)))
         return forecast_table(asked.comparison, found, words)
 
     def examine(self, values: Updates, request: gr.Request) -> str:
@@ -74,7 +75,7 @@ class PanelHandlers:
         try:
             found = self._desk.scheduler.when_idle(lambda engine: (engine.examine(model),))
         except EngineError as error:
-            return draw_notice(str(error))
+            return draw_notice(words.said(str(error)))
         if found is None:
             return f"<p>{words('machine_busy')}</p>"
         (view.checkup,) = found
@@ -111,7 +112,7 @@ class PanelHandlers:
             asked = self._desk.asked_on_page(values, request)
             variable, wanted = checked_values(values[panel.variable], values[panel.values])
         except ConfigError as error:
-            yield {parts.notice: draw_notice(str(error))}
+            yield {parts.notice: draw_notice(words.said(str(error)))}
             return
         self._desk.scheduler.stop_session(request.session_hash)
         off, points = gr.update(interactive=False), []
@@ -157,5 +158,5 @@ class PanelHandlers:
             for model in models:
                 self._desk.scheduler.engine.unload(model)
         except EngineError as error:
-            problem = draw_notice(str(error))
+            problem = draw_notice(words.said(str(error)))
         return self._desk.panel(words) | {self._desk.parts.notice: problem}

@@ -11,6 +11,7 @@ from ..engine import Resident
 from ..forecast import Forecast
 from .columns import megabytes
 from .i18n import Words
+from .slot_cell import slot_cell
 
 
 def machine_line(machine: str, words: Words) -> str:
@@ -44,20 +45,20 @@ def forecast_table(comparison: Comparison, found: Sequence[Forecast] | None, wor
     keys = ("slots", "weights", "drafter", "kv", "chart.working", "fit.needed", "fit.free", "fit.verdict")
     head = "".join(f"<th>{escape(words(key))}</th>" for key in keys)
     rows = []
-    for slot in comparison.slots:
+    for place, slot in enumerate(comparison.slots):
         item = known.get(slot.id)
         cells = f'<td colspan="7">{escape(words("fit.not_here"))}</td>' if item is None else _forecast_cells(item, words)
         fits = "" if item is None else f' data-fits="{str(not item.problem).lower()}"'
-        rows.append(f"<tr{fits}><td>{escape(slot.name)}</td>{cells}</tr>")
+        rows.append(f"<tr{fits}>{slot_cell(place, slot.name, 'row')}{cells}</tr>")
     return f'<table class="facts figures"><tr>{head}</tr>{"".join(rows)}</table>'
 
 
 def _forecast_cells(item: Forecast, words: Words) -> str:
     amounts = (item.weights_bytes, item.drafter_bytes, item.kv_bytes, item.working_bytes, item.needed_bytes)
-    verdict = [f"✗ {escape(item.problem)}<br><code>{escape(item.remedy)}</code>" if item.problem else f"✓ {escape(words('fit.fits'))}"]
+    verdict = [f"✗ {escape(words.said(item.problem))}<br><code>{escape(words.said(item.remedy))}</code>" if item.problem else f"✓ {escape(words('fit.fits'))}"]
     if item.evicts:
         verdict.append(escape(words("fit.evicts", ", ".join(item.evicts))))
-    verdict += [f"⚠ {escape(warning)}" for warning in item.warnings]
+    verdict += [f"⚠ {escape(words.said(warning))}" for warning in item.warnings]
     numbers = "".join(f"<td>{megabytes(amount)}</td>" for amount in amounts)
     free = f"{megabytes(item.free_bytes)}<br>{escape(item.device)}, {escape(item.dtype)}"
     return f"{numbers}<td>{free}</td><td>{'<br>'.join(verdict)}</td>"
@@ -73,7 +74,7 @@ def capabilities_table(techniques: Sequence[Technique] | None, words: Words) -> 
         kind = escape(words(f"choice.{technique.kind}"))
         verdict = f"✓ {escape(words('yes'))}"
         if not technique.runs:
-            verdict = f"✗ {escape(technique.reason)}<br><code>{escape(technique.remedy)}</code>"
+            verdict = f"✗ {escape(words.said(technique.reason))}<br><code>{escape(words.said(technique.remedy))}</code>"
         rows.append(
             f'<tr data-runs="{str(technique.runs).lower()}"><td>{kind}: {escape(technique.name)}</td><td>{verdict}</td></tr>'
         )

@@ -1,11 +1,12 @@
-"""What the figures hold: the right traces, gaps where nothing was measured, direction in the title."""
+"""What the figures hold: the right traces, gaps where nothing was measured, direction in the title, definitions on hover."""
 
 import dataclasses
+import html
 
 import pytest
 
 from playground.breakeven import Prospect
-from playground.charts import CHARTS, Row, acceptance, decode, memory, slot_colour, timeline, ttft
+from playground.charts import CHARTS, Row, acceptance, decode, draw, memory, slot_colour, timeline, ttft
 from playground.config import ModelSpec, SlotSpec
 from playground.engines.scripted import spoken
 from playground.ladder import Rung
@@ -171,3 +172,30 @@ def test_of_several_runs_the_spread_and_the_noise_are_drawn():
     (band,) = figure.layout.shapes
     assert (band.x0, band.x1) == (pytest.approx(18.0), pytest.approx(22.0)) and "10.0%" in figure.layout.title.text
     assert not bars(decode([Row("a", FULL)], WORDS))[0].error_x.visible
+
+
+@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_every_chart_says_on_hover_what_it_shows(name, language):
+    words = Words(language)
+    figure = draw(name, [everything("a"), everything("b")], words)
+    definition = words(f"define.{name}")
+    marks = [a for a in figure.layout.annotations if a.name == "definition"]
+    assert [plain(mark.hovertext) for mark in marks] == [definition]
+    hovering = [t for t in figure.data if t.hoverinfo != "skip" and t.type != "box"]
+    assert hovering or name == "gaps", "the rows have something for every chart"
+    for trace in hovering:
+        assert plain(trace.hovertemplate).count(definition) == 1
+
+
+def plain(text):
+    return html.unescape(text.replace("<br>", " "))
+
+
+def everything(name):
+    """A row with something for each chart."""
+    run = dataclasses.replace(
+        FULL, total_s=10.0, prefill_s=1.0, forward_s=7.0, text_s=0.5, top1=0.9, kl_nats=0.1, perplexity=10.0, itl_s=(0.05, 0.06), timeline=((0.5, 1), (1.0, 9)), accepted_by_round=(1, 2),
+    )
+    slot = SlotSpec(name, name, ModelSpec("m"))
+    return Row(name, run, rung=(0, Rung(slot, None, "", "", 10.0, 10.0)), prospect=Prospect(k=4, draft_s=0.01, verify_s=0.05, step_s=0.04, chance=0.5))

@@ -3,6 +3,7 @@
 import re
 
 from playground.board import Board
+from playground.charts import slot_colour
 from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
 from playground.engines.scripted import spoken
 from playground.events import Failed, SlotEvent
@@ -28,3 +29,9 @@ def test_a_row_a_number_with_a_dash_for_what_failed():
 
 def test_before_any_run_there_is_a_sentence():
     assert "<table" not in numbers_table(board(), Words("ko"))
+
+
+def test_each_slot_has_the_colour_of_its_column_and_charts():
+    html = numbers_table(board(spoken("hello"), spoken("hello")), Words("en"))
+    colours = re.findall(r'scope="col" class="of-slot" style="--slot: (#\w+)">', html)
+    assert colours == [slot_colour(0), slot_colour(1)]

@@ -23,7 +23,7 @@ def test_the_file_tree_names_every_module_and_nothing_that_is_not_there():
     named = tree()
     for path in named:
         assert (ROOT / path).exists(), f"{path} is in the README's tree and not in the repository"
-    modules = {str(p.relative_to(ROOT)) for p in (ROOT / "playground").rglob("*.py") if p.name != "__init__.py"}
+    modules = {str(p.relative_to(ROOT)) for kind in ("py", "js", "css") for p in (ROOT / "playground").rglob(f"*.{kind}") if p.name != "__init__.py"}
     assert modules <= named, f"missing in the README's tree: {sorted(modules - named)}"
 
 
