@@ -123,9 +123,7 @@ class Desk:
             for name, control in self.parts.settings.items()
         }
         updates[self.parts.description] = draw_description(comparison, words)
-        updates[self.parts.quality] = gr.update(
-            value=comparison.quality, label=words("quality"), info=words("quality_info")
-        )
+        updates[self.parts.quality] = gr.update(value=comparison.quality, label=words("quality"))
         updates[self.parts.notice] = ""
         return updates
 

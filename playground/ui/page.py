@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -26,30 +27,9 @@ from .parts import Parts
 
 _STEPS = {"temperature": 0.05, "top_p": 0.01, "draft_threshold": 0.05}
 _TOGGLE_TINT = "on => { document.querySelector('#columns').classList.toggle('plain-drafts', !on); }"
-_DIM = "(...values) => { document.dispatchEvent(new Event('playground-run')); document.querySelector('#charts').classList.add('stale'); return values; }"
+_DIM = "(...values) => { document.dispatchEvent(new Event('playground-run')); document.body.classList.add('ran', 'live'); document.querySelector('#charts').classList.add('stale'); return values; }"
 _UNDIM = "() => { document.querySelector('#charts').classList.remove('stale'); }"
-# Ctrl+Enter compares, Escape leaves the presentation or stops, P enters and leaves the presentation; a column's button
-# enlarges it. Classes are set on what Gradio does not draw anew.
-_KEYS = """() => {
-  document.addEventListener('keydown', event => {
-    const typing = event.target.closest('input, textarea, select, [contenteditable]');
-    const press = id => { const button = document.querySelector(id); if (button && !button.disabled) button.click(); };
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); press('#compare'); }
-    else if (event.key === 'Escape' && document.body.classList.contains('presentation')) document.body.classList.remove('presentation');
-    else if (event.key === 'Escape') press('#stop');
-    else if ((event.key === 'p' || event.key === 'P') && !typing && !event.ctrlKey && !event.metaKey && !event.altKey)
-      document.body.classList.toggle('presentation');
-  });
-  document.addEventListener('click', event => {
-    const button = event.target.closest('.slot .focus');
-    if (!button) return;
-    const columns = document.querySelector('#columns'), column = [...columns.children].find(child => child.contains(button));
-    const on = !column.classList.contains('focused');
-    columns.querySelectorAll('.focused').forEach(other => other.classList.remove('focused'));
-    columns.classList.toggle('has-focus', on);
-    column.classList.toggle('focused', on);
-  });
-}"""
+_KEYS = Path(__file__).with_name("keys.js").read_text(encoding="utf-8")
 _LANGUAGE_NAMES = {"en": "English", "ko": "한국어"}
 
 
@@ -96,8 +76,10 @@ def _lay_out(presets: Mapping[str, Comparison], first_preset: str, recordings: M
 
 
 def _heading(parts: Parts) -> None:
-    with gr.Row(equal_height=True):
-        parts.heading = gr.HTML(draw_heading(parts.words), elem_id="heading", min_width=480)
+    with gr.Row(equal_height=True, elem_id="top"):
+        parts.heading = gr.HTML(draw_heading(parts.words), elem_id="heading", min_width=360)
+        parts.present = gr.Button(size="sm", elem_id="present", scale=0, min_width=160)
+        parts.say(parts.present, value="present")
         parts.language = gr.Radio(
             [(_LANGUAGE_NAMES[code], code) for code in get_args(Language)],
             value="en", show_label=False, container=False, scale=0, min_width=240, elem_id="language",
@@ -110,14 +92,14 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
             button = gr.Button(size="sm", interactive=False, elem_id=card.key.replace(".", "-"), min_width=180)
             parts.cards.append(button)
             parts.say(button, value=card.key)
-    with gr.Row():
+    with gr.Row(elem_id="choose"):
         parts.preset = gr.Dropdown([(p.title, p.id) for p in presets.values()], value=first_preset, elem_id="preset", scale=2, min_width=260)
         parts.mode = gr.Radio(list(get_args(Mode)), value="fair", elem_id="mode", scale=3, min_width=340)
         benchmark_panel.lay_out_control(parts.benchmark, parts.say)
         parts.say(parts.preset, label="preset")
         parts.say(parts.mode, label="mode", info="mode_info")
     parts.description = gr.HTML(draw_description(presets[first_preset], parts.words), elem_id="description")
-    with gr.Row():
+    with gr.Row(elem_id="ask"):
         with gr.Column(scale=3, min_width=420):
             parts.prompt = gr.Textbox(lines=3, max_lines=8, elem_id="prompt", value=next(e.text for e in EXAMPLES if not e.repeats))
             parts.say(parts.prompt, label="prompt", placeholder="prompt_hint")
@@ -129,7 +111,7 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
                 elem_id="examples",
             )
             parts.say(parts.examples, label="examples")
-    with gr.Row():
+    with gr.Row(elem_id="go"):
         # Off until the page's first answer: that one draws an idle board, and could arrive after a run's first updates.
         parts.compare = gr.Button(variant="primary", interactive=False, elem_id="compare", scale=4)
         parts.follow_up = gr.Button(interactive=False, elem_id="follow-up", scale=1)
@@ -141,7 +123,7 @@ def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str
         for name, on in (("quality", presets[first_preset].quality), ("tint", True), ("markdown", False)):
             box = gr.Checkbox(on, elem_id=name, min_width=220, container=False)
             setattr(parts, name, box)
-            parts.say(box, label=name, **({"info": f"{name}_info"} if name != "markdown" else {}))
+            parts.say(box, label=name)
 
 
 def _settings(parts: Parts, values: Settings) -> None:
@@ -232,7 +214,7 @@ def _wire(page: gr.Blocks, desk: Desk) -> None:
         **quick, trigger_mode="always_last",
     )
     parts.examples.click(handlers.take_example, parts.examples, parts.prompt, **quick)
-    runs = {"inputs": asked, "outputs": everything, "concurrency_limit": None, "trigger_mode": "once", "js": _DIM, **private}
+    runs = {"inputs": asked, "outputs": parts.drawn_by_a_run(), "concurrency_limit": None, "trigger_mode": "once", "js": _DIM, **private}
     compared = gr.on([parts.compare.click, parts.prompt.submit], handlers.press_compare, **runs)
     followed = parts.follow_up.click(handlers.press_follow_up, **runs)
     carded = [

@@ -22,6 +22,7 @@ class Parts:
 
     words: Words = Words("en")
     heading: gr.HTML = None
+    present: gr.Button = None
     language: gr.Radio = None
     preset: gr.Dropdown = None
     mode: gr.Radio = None
@@ -77,6 +78,12 @@ class Parts:
             "language": self.language, "preset": self.preset, "mode": self.mode, "repeats": self.benchmark.repeats, "quality": self.quality,
             "markdown": self.markdown, "prompt": self.prompt, **self.settings,
         }
+
+    def drawn_by_a_run(self) -> list[Any]:
+        """What a comparison changes from its start to its end. Gradio goes through all of them at every update."""
+        panel = [self.machine, self.loaded, self.chosen_model]
+        fixed = [self.compare, self.follow_up, self.stop, self.notice, self.summary, self.table, *panel]
+        return [*fixed, *self.columns, *self.charts.values(), *vars(self.benchmark).values(), *vars(self.replay).values()]
 
     def all(self) -> list[Any]:
         """Every component that a handler may change."""

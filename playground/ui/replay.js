@@ -27,6 +27,15 @@ function build() {
   find('.replay-title').textContent = data.title;
   find('.replay-prompt').textContent = data.prompt;
   find('.replay-machine').textContent = data.machine;
+  const cards = find('.replay-summary');
+  cards.replaceChildren();
+  for (const card of data.summary) {
+    const box = make('div', '', cards);
+    box.style.setProperty('--slot', card.colour);
+    make('span', '', box, card.question);
+    make('b', '', box, card.name);
+    make('span', '', box, card.value);
+  }
   end = Math.max(...data.tracks.map(track => track.steps.at(-1)[0]));
   const most = Math.max(...data.tracks.map(track => track.steps.at(-1)[1]));
   tracks = data.tracks.map(track => {
@@ -47,6 +56,8 @@ function build() {
     return {track, rate, status, bar, text, line, shown: 0, most};
   });
   find('.replay-scrub').max = end.toFixed(2);
+  find('.replay-most').textContent = `${most} ${data.words.tokens}`;
+  find('.replay-end').textContent = `${end.toFixed(1)} s`;
   show(data.autoplay ? 0 : end, true);
   play(data.autoplay);
 }
@@ -76,7 +87,7 @@ function show(time, again) {
     if (again || count < item.shown) { item.text.replaceChildren(); item.shown = 0; }
     for (; item.shown < count; item.shown++) append(item.text, steps[item.shown]);
     const ids = count ? steps[count - 1][1] : 0;
-    const since = arrived(steps, Math.max(0, now - WINDOW_S / 1)), before = since ? steps[since - 1] : null;
+    const since = arrived(steps, Math.max(0, now - WINDOW_S)), before = since ? steps[since - 1] : null;
     let rate = null;
     if (done) rate = track.rate;
     else if (before && count > since) rate = (ids - before[1]) / Math.max(steps[count - 1][0] - before[0], 1e-6);
@@ -90,6 +101,7 @@ function show(time, again) {
     for (let i = 0; i < count; i++) points.push(`${steps[i][0] / end * WIDTH},${HEIGHT - steps[i][1] / item.most * HEIGHT}`);
     item.line.setAttribute('points', points.join(' '));
   }
+  find('.replay-summary').classList.toggle('told', now >= end);
   find('.replay-scrub').value = now;
   find('.replay-clock').textContent = `${now.toFixed(1)} / ${end.toFixed(1)} s`;
 }
@@ -106,6 +118,7 @@ function tick(stamp) {
 function play(on) {
   cancelAnimationFrame(frame);
   playing = Boolean(on);
+  if (playing) document.body.classList.remove('live');
   const button = find('.replay-play');
   button.dataset.playing = playing;
   button.textContent = playing ? data.words.pause : data.words.play;
@@ -118,7 +131,6 @@ function play(on) {
 
 element.addEventListener('click', event => {
   if (event.target.closest('.replay-play')) play(!playing);
-  else if (event.target.closest('.replay-presentation')) document.body.classList.toggle('presentation');
 });
 element.addEventListener('input', event => {
   if (event.target.matches('.replay-scrub')) { play(false); show(Number(event.target.value)); }

@@ -11,8 +11,9 @@ import gradio as gr
 
 from ..charts import slot_colour
 from ..recording import Recording, Track
-from .columns import megabytes
+from .columns import megabytes, seconds
 from .i18n import Words
+from .summary import winner
 
 _SCRIPT = Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
 OWN = "own"  # in the menu, the comparison that this session ran last
@@ -23,9 +24,11 @@ _SKELETON = (
     '<input type="range" class="replay-scrub" min="0" step="0.01" value="0" data-word="scrub" aria-label="time">'
     '<span class="replay-clock"></span><label><span data-word="speed"></span> <select class="replay-speed">'
     + "".join(f'<option value="{speed}"{" selected" if speed == 1 else ""}>{speed}×</option>' for speed in _SPEEDS)
-    + '</select></label><button type="button" class="replay-presentation" data-word="presentation"></button></div>'
+    + '</select></label></div>'
     '<div class="replay-columns"></div>'
-    '<svg class="replay-race" viewBox="0 0 1000 180" preserveAspectRatio="none" role="img" data-word="race"></svg>'
+    '<div class="replay-summary"></div>'
+    '<div class="replay-chart"><svg class="replay-race" viewBox="0 0 1000 180" preserveAspectRatio="none" role="img" data-word="race"></svg>'
+    '<span class="replay-most"></span><span class="replay-end"></span></div>'
     '<p class="replay-machine"></p></section>'
 )
 
@@ -43,7 +46,7 @@ def lay_out(say: Any, words: Words, recordings: Mapping[str, Recording]) -> Repl
     panel = ReplayPanel()
     first = next(iter(recordings), None)
     with gr.Column(elem_id="replay", visible=bool(recordings)):
-        panel.chosen = gr.Dropdown(choices(recordings, words), value=first, elem_id="recording")
+        panel.chosen = gr.Dropdown(choices(recordings, words), value=first, show_label=False, container=False, elem_id="recording")
         panel.player = gr.HTML(
             payload(recordings[first], words, True) if first else {}, html_template=_SKELETON, js_on_load=_SCRIPT,
             apply_default_css=False, elem_id="player",
@@ -54,13 +57,13 @@ def lay_out(say: Any, words: Words, recordings: Mapping[str, Recording]) -> Repl
 
 def choices(recordings: Mapping[str, Recording], words: Words, own: bool = False) -> list[tuple[str, str]]:
     """The recordings that ship, by title, and the session's own last comparison where there is one."""
-    shipped = [(words.pick(found.title, found.title_ko), name) for name, found in recordings.items()]
-    return [*shipped, (words("replay.own"), OWN)] if own else shipped
+    shipped = [(words("replay.choice", words.pick(found.title, found.title_ko)), name) for name, found in recordings.items()]
+    return [*shipped, (words("replay.choice", words("replay.own")), OWN)] if own else shipped
 
 
 def payload(found: Recording, words: Words, autoplay: bool) -> dict[str, Any]:
     """What the player needs, as plain JSON. It sets every text as text."""
-    names = ("play", "pause", "speed", "scrub", "presentation", "waiting", "answering", "done", "race")
+    names = ("play", "pause", "speed", "scrub", "waiting", "answering", "done", "race", "tokens")
     return {
         "title": words.pick(found.title, found.title_ko),
         "prompt": found.prompt,
@@ -76,8 +79,30 @@ def payload(found: Recording, words: Words, autoplay: bool) -> dict[str, Any]:
             }
             for place, track in enumerate(found.tracks)
         ],
+        "summary": _summary(found, words),
         "autoplay": autoplay,
     }
+
+
+def _summary(found: Recording, words: Words) -> list[dict[str, str]]:
+    """Who decodes fastest, answers soonest and needs least, as under a live comparison's columns."""
+    questions = (
+        ("fastest", lambda track: track.decode_tok_per_s, max, lambda track: f"{track.decode_tok_per_s:.1f} tok/s{_over(found, track, words)}"),
+        ("soonest", lambda track: track.ttft_s, min, lambda track: seconds(track.ttft_s)),
+        ("leanest", lambda track: track.memory_bytes, min, lambda track: megabytes(track.memory_bytes)),
+    )
+    tracks, cards = {track.slot_id: track for track in found.tracks}, []
+    for question, value, best, shown in questions:
+        won = winner({slot: value(track) for slot, track in tracks.items()}, best)
+        if won is not None:
+            colour = slot_colour(list(tracks).index(won))
+            cards.append({"question": words(f"summary.{question}"), "name": tracks[won].name, "value": shown(tracks[won]), "colour": colour})
+    return cards
+
+
+def _over(found: Recording, track: Track, words: Words) -> str:
+    reference = next((t.name for t in found.tracks if t.slot_id == found.reference), None)
+    return "" if track.speedup is None or reference is None else " · " + words("summary.over", f"{track.speedup:.2f}", reference)
 
 
 def _note(track: Track, words: Words) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 
 from ..board import Board, Column
@@ -24,27 +24,35 @@ def summary_html(board: Board, words: Words) -> str:
     return f'<div class="summary" role="status">{"".join(cards)}</div>' if any(cards) else ""
 
 
+def winner(values: Mapping[str, float | None], best: Callable[..., float]) -> str | None:
+    """The key of the best value; None where fewer than two are known, or all are the same."""
+    known = {key: value for key, value in values.items() if value is not None}
+    if len(known) < 2 or len(set(known.values())) == 1:
+        return None
+    return best(known, key=known.__getitem__)
+
+
 def _card(
     board: Board, words: Words, question: str, value: Callable[[Column], float | None],
     best: Callable[..., float], shown: Callable[[float], str],
 ) -> str:
-    """The slot with the best value; none where fewer than two slots finished with one, or all have the same."""
-    known = {slot: v for slot, column in board.columns.items() if column.failure is None and (v := value(column)) is not None}
-    if len(known) < 2 or len(set(known.values())) == 1:
+    """The slot with the best value among those that finished; empty where nobody wins."""
+    values = {slot: value(column) for slot, column in board.columns.items() if column.failure is None}
+    won = winner(values, best)
+    if won is None:
         return ""
-    winner = best(known, key=known.__getitem__)
-    place = [slot.id for slot in board.comparison.slots].index(winner)
-    name = board.columns[winner].slot.name
+    place = [slot.id for slot in board.comparison.slots].index(won)
+    name = board.columns[won].slot.name
     return (
-        f'<div style="--slot: {slot_colour(place)}" data-question="{question}" data-slot="{escape(winner)}">'
+        f'<div style="--slot: {slot_colour(place)}" data-question="{question}" data-slot="{escape(won)}">'
         f"<span>{escape(words(f'summary.{question}'))}</span><b>{escape(name)}</b>"
-        f"<span>{escape(shown(known[winner]))}{escape(_beside(board, words, question, winner))}</span></div>"
+        f"<span>{escape(shown(values[won]))}{escape(_beside(board, words, question, won))}</span></div>"
     )
 
 
-def _beside(board: Board, words: Words, question: str, winner: str) -> str:
+def _beside(board: Board, words: Words, question: str, won: str) -> str:
     """What may be said of the fastest against the reference."""
-    verdict = board.speedups().get(winner) if question == "fastest" else None
+    verdict = board.speedups().get(won) if question == "fastest" else None
     if verdict is None or verdict.value is None:
         return ""
     reference = board.columns[board.comparison.reference].slot.name

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playground.board import Board
 from playground.config import Comparison, ModelSpec, SlotSpec
 from playground.engines.scripted import Hold, spoken
-from playground.events import Drafts, Round, SlotEvent, Started, Tokens
+from playground.events import Drafts, Failed, Round, SlotEvent, Started, Tokens
 from playground.recording import record
 from playground.runcard import load, this_machine
 from tests.scripted_app import HOSTILE, Conversation, echo, troubled
@@ -423,27 +423,86 @@ def test_a_finished_fair_run_is_ready_for_replay(open_page):
     assert page.locator(".replay-play").get_attribute("data-playing") == "false", "a run is not disturbed"
     wait_until_ended(page)
     page.wait_for_function("document.querySelector('.replay-title').textContent !== 'Recorded'")
-    assert page.locator("#recording input").input_value() == "This page's last comparison"
+    assert page.locator("#recording input").input_value() == "Replay: this page's last comparison"
     assert page.locator(".replay-play").get_attribute("data-playing") == "false", "it waits to be played"
     page.locator(".replay-scrub").fill("99")
     assert replay_text(page, 0) == texts(page)[0]
 
 
+def seen(page):
+    """What of the page's main parts is visible."""
+    parts = ("preset", "settings", "prompt", "compare", "columns", "summary", "chart-timeline", "chart-ttft", "replay", "models")
+    return {part for part in parts if page.locator(f"#{part}").is_visible()}
+
+
 def test_the_presentation_is_entered_and_left_by_one_key_and_by_its_button(open_page):
     page = open_page(echo, recordings=recordings())
+    everything = seen(page)
+    assert everything >= {"preset", "settings", "columns", "replay", "models"}
     page.keyboard.press("p")
     page.wait_for_selector("body.presentation")
-    box = page.locator("#replay").bounding_box()
-    assert (box["x"], box["y"], box["width"]) == (0, 0, 1280), "it covers the page"
+    assert seen(page) == {"replay"} and page.locator(".replay-title").inner_text() == "Recorded"
     page.keyboard.press("Escape")
     page.wait_for_selector("body:not(.presentation)")
-    page.click(".replay-presentation")
+    assert seen(page) == everything
+    page.click("#present")
     page.wait_for_selector("body.presentation")
-    page.click(".replay-presentation")
+    page.click("#present")
     page.wait_for_selector("body:not(.presentation)")
     page.click("#prompt textarea")
     page.keyboard.type("p")
     assert page.locator("body.presentation").count() == 0, "typing is typing"
+
+
+def test_once_a_run_has_begun_it_is_what_is_presented_until_a_replay_plays(open_page):
+    page = open_page(at_other_speeds, query="?preset=kv-cache", recordings=recordings())
+    above = "document.querySelector('#replay').getBoundingClientRect().top < document.querySelector('#columns').getBoundingClientRect().top"
+    assert page.evaluate(above), "what moves comes first"
+    page.keyboard.press("p")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("body.presentation.live")
+    wait_until_ended(page)
+    page.wait_for_selector("#summary .summary")
+    assert seen(page) == {"prompt", "columns", "summary", "chart-timeline"}
+    assert page.locator(".slot .numbers > div:visible").count() == 2 * 3, "speed-up, decode rate, TTFT"
+    chart, column = (page.locator(f"#chart-timeline {part}").first.bounding_box()["width"] for part in (".main-svg", ".js-plotly-plot"))
+    assert chart == column, "the chart has the presentation's width"
+    page.keyboard.press("p")
+    assert not page.evaluate(above), "then the run's own columns do"
+    page.wait_for_function("document.querySelector('.replay-title').textContent !== 'Recorded'")
+    page.click(".replay-play")
+    page.keyboard.press("p")
+    assert seen(page) == {"replay"}
+    page.wait_for_selector(".replay-summary.told")
+    assert page.locator(".replay-summary b").first.inner_text() == page.evaluate("document.querySelector('#summary b').textContent")
+
+
+def at_other_speeds(slot, prompt):
+    return spoken(f"{slot.id} answers", gap_s=0.01 * (1 + len(slot.id)))
+
+
+def test_a_chart_tells_its_definition_on_hover(open_page):
+    page = open_page(at_other_speeds, query="?preset=kv-cache")
+    compare(page)
+    page.wait_for_function("document.querySelectorAll('#chart-ttft .bars .point path').length === 2")
+    page.wait_for_function("!document.querySelector('#charts.stale')")
+    page.locator("#chart-ttft .annotation").first.hover()
+    page.wait_for_function("document.querySelector('#chart-ttft .hoverlayer')?.textContent.includes('first new id')")
+    page.locator("#chart-ttft .bars .point path").first.hover(force=True)  # a sheet of Plotly lies above
+    page.wait_for_function("document.querySelector('#chart-ttft .hoverlayer .hovertext')?.textContent.includes('first new id')")
+
+
+def test_what_went_wrong_is_said_in_the_pages_language(open_page):
+    refused = [Failed("cache: offloaded moves keys and values between a GPU and the CPU's memory; this slot runs on the CPU.", 'Use cache = "dynamic", or a GPU.')]
+    page = open_page(lambda slot, prompt: refused if slot.id == "kv-cache" else spoken("fine"), query="?lang=ko")
+    compare(page)
+    wait_until_ended(page)
+    said = page.locator(".slot[data-phase=failed] .failure").inner_text()
+    assert said.startswith("캐시: offloaded") and 'cache = "dynamic"' in said and "moves" not in said
+    page.fill("#prompt textarea", "")
+    compare(page)
+    page.wait_for_selector("#notice .notice")
+    assert page.locator("#notice").inner_text().startswith("프롬프트: 비어 있습니다")
 
 
 def test_control_enter_compares_and_escape_stops(open_page):

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from playground.board import Board
+from playground.charts import slot_colour
 from playground.checks import ConfigError
 from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
 from playground.engines.scripted import spoken
@@ -83,3 +84,11 @@ def test_the_player_gets_plain_json_with_texts_as_they_are(language):
     sent = json.loads(json.dumps(payload(found, Words(language), True)))
     assert "".join(step[2] for step in sent["tracks"][0]["steps"]) == HOSTILE
     assert sent["autoplay"] is True and all(sent["words"].values()) and "CPU" in sent["machine"].upper()
+
+
+def test_the_player_names_who_is_best_only_where_somebody_is():
+    words, slow, fast = Words("en"), spoken("hello", ttft_s=0.2, gap_s=0.1), spoken("hello", ttft_s=0.1, gap_s=0.05)
+    found = payload(recorded(a=slow, b=fast), words, True)["summary"]
+    assert [(card["question"], card["name"]) for card in found] == [("Decodes fastest", "B"), ("First token soonest", "B")]
+    assert found[0]["value"] == "20.0 tok/s · 2.00× A" and found[1]["value"] == "100 ms" and found[0]["colour"] == slot_colour(1)
+    assert payload(recorded(a=slow, b=slow), words, True)["summary"] == []
