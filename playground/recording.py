@@ -13,7 +13,7 @@ from .events import Done, Started, Tokens
 from .runcard import Machine
 from .verdicts import FINISHED
 
-SCHEMA = 1
+SCHEMA = 2
 RECORDINGS_FOLDER = Path(__file__).resolve().parent.parent / "presets" / "recordings"
 
 
@@ -32,9 +32,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Track:
-    """One slot's run. `speedup` over the reference is None where none may be given."""
+    """One slot's run. `place` is the slot's in the comparison, which has more of them where some did not finish.
+
+    `speedup` over the reference is None where none may be given.
+    """
 
     slot_id: str
+    place: int
     name: str
     steps: tuple[Step, ...]
     ttft_s: float | None
@@ -63,8 +67,8 @@ def record(board: Board, prompt: str, machine: Machine, made: str) -> Recording 
         return None
     speedups = board.speedups()
     tracks = [
-        _track(column, speedups[slot].value if slot in speedups else None)
-        for slot, column in board.columns.items()
+        _track(place, column, speedups[slot].value if slot in speedups else None)
+        for place, (slot, column) in enumerate(board.columns.items())
         if column.run.finish in FINISHED and column.run.new_tokens
     ]
     if not tracks:
@@ -73,7 +77,7 @@ def record(board: Board, prompt: str, machine: Machine, made: str) -> Recording 
     return Recording(SCHEMA, made, what.title, what.title_ko, prompt, what.reference, machine, tuple(tracks))
 
 
-def _track(column: Column, speedup: float | None) -> Track:
+def _track(place: int, column: Column, speedup: float | None) -> Track:
     run, steps, ids = column.run, [], 0
     began = next(event.t_ns for event in column.events if isinstance(event, Started))
     for event in column.events:
@@ -83,7 +87,7 @@ def _track(column: Column, speedup: float | None) -> Track:
         elif isinstance(event, Done) and event.text:
             steps[-1] = dataclasses.replace(steps[-1], text=steps[-1].text + event.text)
     memory = None if run.weights_bytes is None else run.weights_bytes + (run.drafter_bytes or 0) + (run.kv_bytes or 0)
-    return Track(column.slot.id, column.slot.name, tuple(steps), run.ttft_s, run.decode_tok_per_s, memory, speedup)
+    return Track(column.slot.id, place, column.slot.name, tuple(steps), run.ttft_s, run.decode_tok_per_s, memory, speedup)
 
 
 def save(recording: Recording, path: Path) -> None:

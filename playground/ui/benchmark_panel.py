@@ -118,9 +118,9 @@ def _notes(outcome: Outcome, machine: Machine | None, words: Words) -> list[str]
     return notes
 
 
-def write_files(card: RunCard) -> tuple[str, str]:
-    """The card as JSON and as Markdown, in a folder of their own; returns both paths."""
-    folder = Path(tempfile.mkdtemp(prefix="benchmark-"))
+def write_files(card: RunCard, below: Path) -> tuple[str, str]:
+    """The card as JSON and as Markdown, in a folder of their own below the given one; returns both paths."""
+    folder = Path(tempfile.mkdtemp(dir=below))
     stem = f"{card.outcome.comparison.id}-{card.made[:16].replace(':', '')}"
     save(card, folder / f"{stem}.json")
     (folder / f"{stem}.md").write_text(report(card), encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, get_args
 
 import gradio as gr
@@ -27,9 +28,10 @@ class ColumnEditor:
     drafter: gr.Textbox = None
     choices: dict[str, gr.Dropdown] = field(default_factory=dict)
     buttons: dict[str, gr.Button] = field(default_factory=dict)
+    reasons: gr.HTML = None
 
     def components(self) -> list[Any]:
-        return [self.accordion, self.column, self.name, self.model, self.drafter, *self.choices.values(), *self.buttons.values()]
+        return [self.accordion, self.column, self.name, self.model, self.drafter, *self.choices.values(), *self.buttons.values(), self.reasons]
 
 
 def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
@@ -51,6 +53,7 @@ def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
             for name in BUTTONS:
                 editor.buttons[name] = gr.Button(elem_id=f"edit-{name}", size="sm", min_width=120)
                 say(editor.buttons[name], value=f"edit.{name}")
+        editor.reasons = gr.HTML(elem_id="edit-reasons")
     say(editor.accordion, label="editor")
     say(editor.column, label="edit.column")
     say(editor.name, label="edit.name")
@@ -70,17 +73,27 @@ def filled(editor: ColumnEditor, comparison: Comparison, slot_id: str | None) ->
 
 
 def menus(editor: ColumnEditor, found: Sequence[Technique], words: Words) -> dict[Any, Any]:
-    """Menus that say beside what does not run here why not."""
-    reasons = {(t.kind, t.name): t.reason for t in found if not t.runs}
+    """Menus that mark what does not run here, and beneath them why not."""
+    missing = {(t.kind, t.name): t for t in found if not t.runs and t.kind in CHOICES}
 
     def label(choice: str, name: str) -> str:
-        reason = reasons.get((choice, name))
-        return words("edit.not_here", name, words.said(reason)) if reason else name
+        return words("edit.not_here", name) if (choice, name) in missing else name
 
-    return {
+    updates: dict[Any, Any] = {
         editor.choices[choice]: gr.update(choices=[(label(choice, name), name) for name in get_args(kinds)])
         for choice, kinds in CHOICES.items()
     }
+    return updates | {editor.reasons: _reasons(list(missing.values()), words)}
+
+
+def _reasons(missing: Sequence[Technique], words: Words) -> str:
+    if not missing:
+        return ""
+    lines = [
+        f"<li>{escape(words(f'choice.{t.kind}'))} <b>{escape(t.name)}</b>: {escape(words.said(t.reason))} <code>{escape(words.said(t.remedy))}</code></li>"
+        for t in missing
+    ]
+    return f'<details><summary>{escape(words("edit.why_not"))}</summary><ul>{"".join(lines)}</ul></details>'
 
 
 def _drafter(slot: SlotSpec) -> str:

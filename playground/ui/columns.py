@@ -174,7 +174,7 @@ def _numbers(board: Board, column: Column, words: Words, speedup: Speedup | None
     source = why_slower_html(board, column, words) if column.ended else ""
     source += "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
     if run.source:
-        where = f"{words('source')} {run.source} · {run.dtype} · {run.device}"
+        where = f"{words('source')} {words.said(run.source)} · {run.dtype} · {run.device}"
         source += f'<p class="source" title="{escape(where)}">{escape(where)}</p>'
     return f'<dl class="numbers">{"".join(rows)}</dl>{source}'
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 import gradio as gr
@@ -16,9 +18,11 @@ from ..presets import find_preset
 from ..recording import Recording
 from ..runcard import Machine, RunCard
 from ..scheduler import Scheduler
+from ..sweep import Sweep
 from .asking import Asked, checked_request
 from .benchmark_panel import progress_html, result_html, write_files
 from .drawing import draw_charts, draw_columns, draw_description, draw_heading
+from .examples import EXAMPLES
 from .gptq_form import with_gptq
 from .i18n import Words
 from .numbers_table import numbers_table
@@ -26,6 +30,7 @@ from .panels import loaded_table, machine_line
 from .parts import Parts
 from .replay import OWN, choices, payload
 from .summary import summary_html
+from .sweep_panel import draw as draw_sweep
 from .sweep_panel import variable_choices
 
 Updates = dict[Any, Any]
@@ -41,6 +46,7 @@ class View:
     checkup: Checkup | None = None
     recording: Recording | None = None
     own: Recording | None = None
+    sweep: Sweep | None = None
     edited: Comparison | None = None
     markdown: bool = False
 
@@ -58,13 +64,14 @@ class Desk:
         self.parts = parts
         self.recordings = recordings
         self.views: dict[str, View] = {}
+        self._files = tempfile.TemporaryDirectory(prefix="playground-")  # goes with the app
 
     def turn_to(
         self, board: Board, words: Words, request: gr.Request, prompt: Prompt | None = None, edited: Comparison | None = None
     ) -> View:
         """Let a session look at another board; what it has recorded, and how it reads answers, stays."""
         old = self.views.get(request.session_hash) or View(board, words)
-        view = View(board, words, prompt, recording=old.recording, own=old.own, edited=edited, markdown=old.markdown)
+        view = View(board, words, prompt, recording=old.recording, own=old.own, sweep=old.sweep, edited=edited, markdown=old.markdown)
         self.views[request.session_hash] = view
         return view
 
@@ -97,7 +104,7 @@ class Desk:
 
     def files(self, finished: RunCard, words: Words) -> Updates:
         """A finished benchmark's card, to be taken home."""
-        panel, (card, markdown) = self.parts.benchmark, write_files(finished)
+        panel, (card, markdown) = self.parts.benchmark, write_files(finished, Path(self._files.name))
         return {
             panel.card: gr.update(value=card, visible=True, label=words("benchmark.card")),
             panel.markdown: gr.update(value=markdown, visible=True, label=words("benchmark.markdown")),
@@ -110,6 +117,8 @@ class Desk:
             label=words("mode"), info=words("mode_info"), choices=modes
         )
         updates[self.parts.sweep.variable] = gr.update(label=words("sweep.variable"), choices=variable_choices(words))
+        labels = [words.pick(example.label, example.label_ko) for example in EXAMPLES]
+        updates[self.parts.examples] = gr.update(label=words("examples"), sample_labels=labels)
         updates[self.parts.heading] = draw_heading(words)
         return updates
 
@@ -158,6 +167,11 @@ class Desk:
             self.parts.loaded: loaded_table(loaded, words),
             self.parts.chosen_model: gr.update(label=words("model"), choices=names, value=names[0] if names else None),
         }
+
+    def sweep(self, view: View) -> Updates:
+        """The charts of this session's last sweep, in its language."""
+        panel = self.parts.sweep
+        return {panel.charts[metric]: figure for metric, figure in draw_sweep(view.sweep, view.words).items()}
 
     def replay(self, view: View) -> Updates:
         """The player, at rest, with what this session last recorded or chose, in its language."""

@@ -34,7 +34,7 @@ class EditorHandlers:
         except EngineError:
             found = None
         for menu, update in (menus(editor, found, words) if found else {}).items():
-            updates[menu] = {**update, "value": updates[menu]}
+            updates[menu] = {**update, "value": updates[menu]} if menu in updates else update
         return updates
 
     def editor_of(self, what: str, box: Any = None) -> Callable[..., Updates]:

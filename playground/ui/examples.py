@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt and the label of its button.
+    """A prompt and the label of its button, in English and Korean.
 
     `repeats`: the answer repeats the prompt, so that drafting can copy. A measured claim about the
     built-in model, that prompt lookup has more than a quarter of its drafts accepted; the smoke test
@@ -15,6 +15,7 @@ class Example:
     """
 
     label: str
+    label_ko: str
     text: str
     repeats: bool
 
@@ -59,11 +60,11 @@ CARDS = (
 )
 
 EXAMPLES = (
-    Example("Repeat notes · repeats the prompt", _MINUTES, True),
-    Example("Edit code · repeats the prompt", _CODE, True),
-    Example("Explain the sky", "Why is the sky blue? Explain it to a ten-year-old.", False),
-    Example("Short story", "Write a short story about a lighthouse keeper who finds a letter.", False),
-    Example("List numbers", "List the numbers from 1 to 40, one per line.", False),
-    Example("하늘 · 한국어", "하늘은 왜 파란가요? 열 살 아이에게 설명해 주세요.", False),
-    Example("회의록 반복 · 한국어", "다음 글을 그대로 다시 써 주세요: 우리는 월요일에 만났습니다. 우리는 금요일에 새 화면을 내기로 했습니다.", True),
+    Example("Repeat notes · repeats the prompt", "회의록 반복 · 프롬프트를 되풀이", _MINUTES, True),
+    Example("Edit code · repeats the prompt", "코드 고치기 · 프롬프트를 되풀이", _CODE, True),
+    Example("Explain the sky", "하늘 설명", "Why is the sky blue? Explain it to a ten-year-old.", False),
+    Example("Short story", "짧은 이야기", "Write a short story about a lighthouse keeper who finds a letter.", False),
+    Example("List numbers", "숫자 나열", "List the numbers from 1 to 40, one per line.", False),
+    Example("하늘 · Korean", "하늘 · 한국어", "하늘은 왜 파란가요? 열 살 아이에게 설명해 주세요.", False),
+    Example("회의록 반복 · Korean, repeats the prompt", "회의록 반복 · 한국어, 프롬프트를 되풀이", "다음 글을 그대로 다시 써 주세요: 우리는 월요일에 만났습니다. 우리는 금요일에 새 화면을 내기로 했습니다.", True),
 )

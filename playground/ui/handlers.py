@@ -50,9 +50,9 @@ class Handlers:
         view = self._desk.views[request.session_hash] = View(board, words, recording=next(iter(self._desk.recordings.values()), None))
         draw = self._desk.redraw if comparison.id == self._desk.first_preset else self._desk.other_columns
         updates = self._desk.texts(words) | self._desk.preset_updates(comparison, words) | draw(board, words)
-        updates |= self._desk.panel(words) | (self._desk.replay(view) if words.language != "en" else {})
+        updates |= self._desk.panel(words) | (self._desk.replay(view) | self._desk.sweep(view) if words.language != "en" else {})
         updates[self._desk.parts.preset] = self._desk.preset_choices(words, comparison.id)
-        updates[self._desk.parts.language] = words.language
+        updates[self._desk.parts.language] = gr.update(value=words.language, label=words("language"))
         updates[self._desk.parts.notice] = problem
         if saved.get("preset") == comparison.id:
             kept = self._desk.parts.kept()
@@ -95,7 +95,7 @@ class Handlers:
         board = Board(self._desk.presets[self._desk.first_preset])
         view = self._desk.views.setdefault(request.session_hash, View(board, words))
         view.words, board = words, view.board
-        updates = self._desk.texts(words) | self._desk.redraw(board, words, markdown=view.markdown) | self._desk.panel(words) | self._desk.replay(view)
+        updates = self._desk.texts(words) | self._desk.redraw(board, words, markdown=view.markdown) | self._desk.panel(words) | self._desk.replay(view) | self._desk.sweep(view)
         updates[self._desk.parts.preset] = self._desk.preset_choices(words, board.comparison.id)
         updates[self._desk.parts.description] = draw_description(board.comparison, words)
         return updates

@@ -2,7 +2,7 @@
 // button enlarges it. Classes are set on what Gradio does not draw anew.
 () => {
   const body = document.body;
-  const present = on => { body.classList.toggle('presentation', on); window.dispatchEvent(new Event('resize')); };  // charts fit anew
+  const present = on => { body.classList.toggle('presentation', on); scrollTo(0, 0); window.dispatchEvent(new Event('resize')); };  // charts fit anew
   document.addEventListener('keydown', event => {
     const typing = event.target.closest('input, textarea, select, [contenteditable]');
     const press = id => { const button = document.querySelector(id); if (button && !button.disabled) button.click(); };

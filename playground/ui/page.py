@@ -37,7 +37,8 @@ def build_page(
     scheduler: Scheduler, presets: Mapping[str, Comparison], first_preset: str, recordings: Mapping[str, Recording] = MappingProxyType({})
 ) -> gr.Blocks:
     """The whole page, wired to a scheduler. Touches no device and starts nothing."""
-    with gr.Blocks(title="LLM Speed Playground", analytics_enabled=False, fill_width=True) as page:
+    # Files that a visitor may download are kept for a day.
+    with gr.Blocks(title="LLM Speed Playground", analytics_enabled=False, fill_width=True, delete_cache=(3600, 86400)) as page:
         parts = _lay_out(presets, first_preset, recordings)
         _wire(page, Desk(scheduler, presets, first_preset, parts, recordings))
     return page
@@ -84,6 +85,7 @@ def _heading(parts: Parts) -> None:
             [(_LANGUAGE_NAMES[code], code) for code in get_args(Language)],
             value="en", show_label=False, container=False, scale=0, min_width=240, elem_id="language",
         )
+        parts.say(parts.language, label="language")
 
 
 def _question(parts: Parts, presets: Mapping[str, Comparison], first_preset: str) -> None:

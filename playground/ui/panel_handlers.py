@@ -133,8 +133,9 @@ class PanelHandlers:
                 break
             points.append(Point(value, job.outcome))
         on = gr.update(interactive=True)
-        drawn = draw_sweep(Sweep(variable, tuple(points)), words)
-        yield {panel.charts[name]: figure for name, figure in drawn.items()} | {
+        view = self._desk.views.setdefault(request.session_hash, View(Board(asked.comparison), words))
+        view.sweep = Sweep(variable, tuple(points))
+        yield self._desk.sweep(view) | {
             parts.compare: on, parts.follow_up: on, panel.run: on, parts.stop: off, panel.progress: "",
         }
 

@@ -72,12 +72,12 @@ def payload(found: Recording, words: Words, autoplay: bool) -> dict[str, Any]:
         "tracks": [
             {
                 "name": track.name,
-                "colour": slot_colour(place),
+                "colour": slot_colour(track.place),
                 "rate": track.decode_tok_per_s,
                 "note": _note(track, words),
                 "steps": [[step.t_s, step.ids, step.text, step.drafted_chars] for step in track.steps],
             }
-            for place, track in enumerate(found.tracks)
+            for track in found.tracks
         ],
         "summary": _summary(found, words),
         "autoplay": autoplay,
@@ -95,7 +95,7 @@ def _summary(found: Recording, words: Words) -> list[dict[str, str]]:
     for question, value, best, shown in questions:
         won = winner({slot: value(track) for slot, track in tracks.items()}, best)
         if won is not None:
-            colour = slot_colour(list(tracks).index(won))
+            colour = slot_colour(tracks[won].place)
             cards.append({"question": words(f"summary.{question}"), "name": tracks[won].name, "value": shown(tracks[won]), "colour": colour})
     return cards
 

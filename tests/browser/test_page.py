@@ -14,6 +14,7 @@ from playground.engines.scripted import Hold, spoken
 from playground.events import Drafts, Failed, Round, SlotEvent, Started, Tokens
 from playground.recording import record
 from playground.runcard import load, this_machine
+from playground.ui.i18n import Words, keys
 from tests.scripted_app import HOSTILE, Conversation, echo, troubled
 
 from .conftest import compare, wait_until_ended
@@ -201,6 +202,45 @@ def test_language_changes_everything_results_included(open_page):
     page.wait_for_function("document.querySelector('.slot .numbers').textContent.includes('속도비')")
     assert texts(page)[0].startswith("baseline heard"), "the answers stay"
     page.wait_for_function("document.querySelector('#chart-decode .gtitle').textContent.includes('좋음')")
+
+
+VISIBLE_TEXTS = """() => {
+  const own = 'textarea, code, script, style, .slot h3, .replay-columns', found = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const text = walk.currentNode.textContent.trim(), parent = walk.currentNode.parentElement;
+    if (text && !parent.closest(own) && parent.checkVisibility()) found.push(text);
+  }
+  return found;
+}"""
+
+
+def english_only():
+    """Patterns of the words that are others in Korean."""
+    for key in keys():
+        english = Words("en")(key, *["BLANK"] * 9)
+        if english != Words("ko")(key, *["BLANK"] * 9) and re.search("[a-z]{3}", english.replace("BLANK", "")):
+            yield key, re.compile(".+".join(map(re.escape, english.split("BLANK"))))
+
+
+@pytest.mark.parametrize("switched", [False, True], ids=["by address", "by switching"])
+def test_no_english_is_left_on_the_korean_page(open_page, switched):
+    page = open_page(troubled, query="" if switched else "?lang=ko", recordings=recordings())
+    compare(page)
+    wait_until_ended(page)
+    page.wait_for_function("!document.querySelector('#charts.stale')")
+    if switched:
+        page.click("#language label:has-text('한국어')")
+        page.wait_for_function("document.querySelector('#compare').innerText === '비교'")
+    for button in page.locator("button.label-wrap").all():
+        button.click()
+    page.wait_for_selector("#techniques table")
+    page.wait_for_selector("#forecast table")
+    page.wait_for_selector("#sweep-charts .gtitle")
+    names = {"English", *page.eval_on_selector_all(".slot h3", "all => all.map(h => h.title)")}
+    shown = set(page.evaluate(VISIBLE_TEXTS)) - names
+    assert not {(key, text) for key, english in english_only() for text in shown if english.fullmatch(text)}
+    assert "짧은 이야기" in page.locator("#examples").inner_text()
 
 
 def test_an_example_fills_the_prompt(open_page):
@@ -532,9 +572,11 @@ def test_axe_finds_nothing_serious(open_page, dark, query):
 
 def test_nothing_jumps_while_text_streams(open_page):
     talk = Conversation()
-    page = open_page(talk)
+    page = open_page(talk, recordings=recordings())
     page.wait_for_function("!document.querySelector('#compare').disabled")
-    page.evaluate("""() => { window.shift = 0; new PerformanceObserver(list => { for (const entry of list.getEntries()) window.shift += entry.value; })
+    # What moves at once because of a click, such as the player that makes room for the columns, is no surprise.
+    page.evaluate("""() => { window.shift = 0;
+        new PerformanceObserver(list => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value; })
         .observe({type: 'layout-shift', buffered: false}); }""")
     compare(page)
     page.wait_for_function("document.querySelector('.slot[data-phase=answering] .text')?.textContent.length > 5")
@@ -605,6 +647,18 @@ def test_columns_are_duplicated_renamed_changed_moved_and_removed(open_page):
     page.click("#edit-remove")
     page.wait_for_selector("#notice .notice")
     assert "fewest" in page.locator("#notice").inner_text() and page.locator(".slot").count() == 2
+
+
+def test_the_menus_mark_what_does_not_run_here_and_say_why_beneath(open_page):
+    page = open_page(echo)
+    page.click("#editor button.label-wrap")
+    page.wait_for_selector("#edit-reasons summary")
+    page.click("#edit-quantization input")
+    marked = page.get_by_role("option").filter(has_text="✗").all_inner_texts()
+    assert [text.split("\n")[-1] for text in marked] == ["torchao-fp8 ✗ not here"]
+    page.keyboard.press("Escape")
+    page.click("#edit-reasons summary")
+    assert "torchao-fp8: It needs a GPU. Use torchao-int8." in page.locator("#edit-reasons li").inner_text()
 
 
 def test_one_column_can_be_enlarged_and_all_shown_again(open_page):

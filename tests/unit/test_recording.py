@@ -92,3 +92,9 @@ def test_the_player_names_who_is_best_only_where_somebody_is():
     assert [(card["question"], card["name"]) for card in found] == [("Decodes fastest", "B"), ("First token soonest", "B")]
     assert found[0]["value"] == "20.0 tok/s · 2.00× A" and found[1]["value"] == "100 ms" and found[0]["colour"] == slot_colour(1)
     assert payload(recorded(a=slow, b=slow), words, True)["summary"] == []
+
+
+def test_a_slot_keeps_its_colour_when_one_before_it_did_not_finish():
+    found = recorded(a=[Failed("no")])
+    assert [t.place for t in found.tracks] == [1]
+    assert payload(found, Words("en"), True)["tracks"][0]["colour"] == slot_colour(1)

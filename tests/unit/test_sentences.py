@@ -17,7 +17,7 @@ PLAYGROUND = Path(__file__).resolve().parents[2] / "playground"
 CONSOLE = ("bench.py", "record.py", "recording.py", "cards.py", "presets.py", "distill", "scripted.py")
 SPEAKERS = {"Refusal", "ConfigError", "Failed", "failed", "NoQuality", "Loading", "report", "reporting_bar", "say"}
 NAMES = {"hint", "stage", "parts"}
-NOTES = {"slow_here", "describe", "offloaded", "describe_record", "_head_notes", "_cause"}
+NOTES = {"slow_here", "describe", "offloaded", "describe_record", "_head_notes", "_cause", "_from_wheel", "_from_hub"}
 # Not sentences: what an exception of a library said, what is put together from others of this list, commands.
 OTHERS = {"{}: {}", "got {}; {}", "slot {}", "pip install {}", "{}, {}"}
 APART = {
