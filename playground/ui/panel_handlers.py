@@ -21,7 +21,6 @@ from .i18n import Language, Words
 from .kv_panel import checkup_html
 from .panels import capabilities_table, forecast_table
 from .replay import OWN, payload
-from .sweep_panel import draw as draw_sweep
 from .sweep_panel import progress_html as sweep_progress
 from .sweep_panel import usual_values
 
