@@ -196,8 +196,8 @@ class Handlers:
             # Charts stay, dimmed by the page, until all have answered: drawn now they would cost the first slot its TTFT.
             yield running | {parts.notice: "", parts.summary: ""} | self._desk.no_benchmark() | self._desk.columns(view.board, view.words, markdown=view.markdown)
             while not job.ended:
-                changes = self._absorb(job, view)
-                yield changes if self._desk.views.get(request.session_hash) is view else {parts.notice: gr.skip()}
+                for changes in self._absorb(job, view):
+                    yield changes if self._desk.views.get(request.session_hash) is view else {parts.notice: gr.skip()}
         finally:
             job.stop()
         on = gr.update(interactive=True)
@@ -214,21 +214,26 @@ class Handlers:
             idle |= self._desk.panel(view.words) | self._desk.redraw(view.board, view.words, machine, view.markdown)
         yield idle
 
-    def _absorb(self, job: Job, view: View) -> Updates:
+    def _absorb(self, job: Job, view: View) -> Iterator[Updates]:
         """Take a moment's events in. Columns are redrawn when they change, charts once all slots have answered.
 
-        Drawing charts keeps page and browser busy for a third of a second. Done when one slot ends,
-        that would fall into the next one's time to first token.
+        Drawing charts keeps page and browser busy for most of a second. Done when one slot ends, that would fall into the
+        next one's time to first token; done for all charts at once, a browser would stand still for as long.
         """
         board = view.board
         settled = board.settled()
         changed = board.absorb(job.gather(WAITING_S if board.waiting else REFRESH_S))
         if board.answered and board.settled() != settled:
-            return self._desk.redraw(board, view.words, markdown=view.markdown)
-        if board.mode == "benchmark":
-            return self._desk.columns(board, view.words, changed, view.markdown) | {self._desk.parts.benchmark.progress: progress_html(board, view.words)}
-        # Also without a change: only when something is yielded can Gradio see that the page has gone.
-        return self._desk.columns(board, view.words, changed, view.markdown) or {self._desk.parts.notice: gr.skip()}
+            drawn = self._desk.redraw(board, view.words, markdown=view.markdown)
+            charts = {chart: drawn.pop(chart) for chart in self._desk.parts.charts.values()}
+            yield drawn
+            for chart, figure in charts.items():
+                yield {chart: figure}
+        elif board.mode == "benchmark":
+            yield self._desk.columns(board, view.words, changed, view.markdown) | {self._desk.parts.benchmark.progress: progress_html(board, view.words)}
+        else:
+            # Also without a change: only when something is yielded can Gradio see that the page has gone.
+            yield self._desk.columns(board, view.words, changed, view.markdown) or {self._desk.parts.notice: gr.skip()}
 
     def compare_api(
         self,
