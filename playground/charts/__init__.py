@@ -15,8 +15,9 @@ from .overview import decode, memory, quality, timeline, ttft
 from .speculation import acceptance, breakeven, rounds
 from .steps import gaps, ladder, time
 
+RACE = "timeline"
 CHARTS: dict[str, Callable[..., go.Figure]] = {
-    "timeline": timeline,
+    RACE: timeline,
     "ttft": ttft,
     "decode": decode,
     "memory": memory,
@@ -35,4 +36,4 @@ def draw(name: str, rows: Sequence[Row], words: Words, contended: bool = False) 
     return define(CHARTS[name](rows, words, contended), words(f"define.{name}"))
 
 
-__all__ = ("CHARTS", "Row", "acceptance", "decode", "draw", "memory", "slot_colour", "timeline", "ttft")
+__all__ = ("CHARTS", "RACE", "Row", "acceptance", "decode", "draw", "memory", "slot_colour", "timeline", "ttft")

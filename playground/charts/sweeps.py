@@ -13,11 +13,11 @@ _SCALE = {"kv_bytes": MB}
 _SUFFIX = {"all_tok_per_s": "", "ttft_s": " s", "kv_bytes": " MB", "acceptance_rate": ""}
 
 
-def sweep_chart(found: Sweep | None, metric: str, words: Words) -> go.Figure:
+def sweep_chart(found: Sweep, metric: str, words: Words) -> go.Figure:
     """Median lines; the bands are the median absolute deviation on either side."""
     figure = figure_of(words, f"chart.sweep.{metric}", False)
     lines = 0
-    slots = found.points[0].outcome.comparison.slots if found and found.points else ()
+    slots = found.points[0].outcome.comparison.slots if found.points else ()
     for index, slot in enumerate(slots):
         rows = [
             (position(point, series, found.variable), middle, series.mad(metric) or 0.0)
@@ -39,10 +39,10 @@ def sweep_chart(found: Sweep | None, metric: str, words: Words) -> go.Figure:
             x=x, y=[row[1] / scale for row in rows], name=name, mode="lines+markers", line={"color": colour, "width": 2}, hovertemplate="%{x}: %{y}<extra>%{fullData.name}</extra>",
         )
     figure.update_layout(showlegend=bool(lines))
-    figure.update_xaxes(title={"text": words(found.variable) if found else ""}, visible=bool(lines))
+    figure.update_xaxes(title={"text": words(found.variable)}, visible=bool(lines))
     figure.update_yaxes(rangemode="tozero", autorange=True, visible=bool(lines), ticksuffix=_SUFFIX[metric])
     if metric == "acceptance_rate":
         figure.update_yaxes(tickformat=".0%")
     if not lines:
-        say(figure, words("chart.no_speculation" if metric == "acceptance_rate" and found else "chart.no_sweep"))
+        say(figure, words("chart.no_speculation" if metric == "acceptance_rate" else "chart.not_yet"))
     return define(figure, words("define.sweep"))

@@ -46,7 +46,6 @@ CHART_WORDS: dict[str, tuple[str, str]] = {
     "chart.sweep.ttft_s": ("Time to first token (lower is better)", "첫 토큰까지 시간 (낮을수록 좋음)"),
     "chart.sweep.kv_bytes": ("KV cache (lower is better)", "KV 캐시 (낮을수록 좋음)"),
     "chart.sweep.acceptance_rate": ("Draft acceptance (higher is better)", "초안 수락률 (높을수록 좋음)"),
-    "chart.no_sweep": ("No sweep has run yet", "아직 훑어본 것이 없습니다"),
     "chart.gaps": ("Time between steps, ms (lower is better)", "스텝 사이 시간, ms (낮을수록 좋음)"),
     "chart.breakeven": ("Speed-up by chance of acceptance (above 1 is better)", "수락 확률에 따른 속도비 (1보다 클수록 좋음)"),
     "chart.breakeven_x": ("chance that a drafted id is accepted", "초안 토큰이 수락될 확률"),

@@ -49,6 +49,12 @@ class View:
     sweep: Sweep | None = None
     edited: Comparison | None = None
     markdown: bool = False
+    drawn: tuple[str, bool] | None = None
+
+    @property
+    def manner(self) -> tuple[str, bool]:
+        """How things are drawn; `drawn` is how a run's last update was."""
+        return self.words.language, self.markdown
 
 
 class Desk:

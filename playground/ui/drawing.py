@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from ..board import Board
-from ..charts import CHARTS, Row, draw
+from ..charts import CHARTS, RACE, Row, draw
 from ..config import Comparison
 from ..protocol import MEDIANS
 from .columns import column_html
@@ -24,7 +24,12 @@ def draw_columns(board: Board, words: Words, only: set[str] | None = None, markd
 
 
 def draw_charts(board: Board, words: Words) -> dict[str, Any]:
-    """Each chart by name."""
+    """Each chart by name. While nothing has ended only the race says so, and the rest are None.
+
+    That one has the browser fetch Plotly when the page opens, not when the first numbers are there.
+    """
+    if not any(board.settled().values()):
+        return dict.fromkeys(CHARTS) | {RACE: draw(RACE, [], words)}
     climbed = board.ladder()
     rungs = {rung.slot.id: (place, rung) for place, rung in enumerate(climbed.rungs)} if climbed else {}
     spread = {s.slot.id: s.spread() for s in board.outcome.series} if board.outcome else {}

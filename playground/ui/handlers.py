@@ -210,9 +210,21 @@ class Handlers:
             if job.outcome is not None:
                 view.board.conclude(job.outcome)
                 idle |= self._desk.files(card_of(job.outcome, machine, made), view.words)
+            view.drawn = view.manner
             # Everything once more: a page may drop an update that another follows closely.
             idle |= self._desk.panel(view.words) | self._desk.redraw(view.board, view.words, machine, view.markdown)
         yield idle
+
+    def settle(self, request: gr.Request) -> Updates:
+        """Once a page has taken in all of a run's updates: everything anew if it was asked for otherwise meanwhile.
+
+        The answer to such a click comes by another way and may have been overtaken by the run's last updates.
+        """
+        view = self._desk.views.get(request.session_hash)
+        if view is None or view.drawn in (None, view.manner):
+            return {self._desk.parts.notice: gr.skip()}
+        view.drawn = view.manner
+        return self._desk.redraw(view.board, view.words, markdown=view.markdown)
 
     def _absorb(self, job: Job, view: View) -> Iterator[Updates]:
         """Take a moment's events in. Columns are redrawn when they change, charts once all slots have answered.

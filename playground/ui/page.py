@@ -39,12 +39,13 @@ def build_page(
     """The whole page, wired to a scheduler. Touches no device and starts nothing."""
     # Files that a visitor may download are kept for a day.
     with gr.Blocks(title="LLM Speed Playground", analytics_enabled=False, fill_width=True, delete_cache=(3600, 86400)) as page:
-        parts = _lay_out(presets, first_preset, recordings)
+        parts = lay_out(presets, first_preset, recordings)
         _wire(page, Desk(scheduler, presets, first_preset, parts, recordings))
     return page
 
 
-def _lay_out(presets: Mapping[str, Comparison], first_preset: str, recordings: Mapping[str, Recording]) -> Parts:
+def lay_out(presets: Mapping[str, Comparison], first_preset: str, recordings: Mapping[str, Recording]) -> Parts:
+    """The page's components, inside an open gr.Blocks; nothing answers yet."""
     parts = Parts()
     board = Board(presets[first_preset])
     _heading(parts)
@@ -225,6 +226,7 @@ def _wire(page: gr.Blocks, desk: Desk) -> None:
     ]
     for run in (compared, followed, *carded):
         run.then(None, None, None, js=_UNDIM, api_visibility="private")
+        run.then(handlers.settle, None, parts.drawn_by_a_run(), **quick)
     parts.sweep.variable.input(panels.choose_sweep, parts.sweep.variable, parts.sweep.values, **quick)
     parts.sweep.run.click(
         panels.press_sweep, asked | {parts.sweep.variable, parts.sweep.values}, everything, concurrency_limit=None, trigger_mode="once", **private

@@ -41,8 +41,8 @@ def lay_out(say: Any, words: Words) -> SweepPanel:
             panel.run = gr.Button(elem_id="sweep-run", min_width=160)
         panel.progress = gr.HTML(elem_id="sweep-progress")
         with gr.Row(elem_id="sweep-charts"):
-            for metric, figure in draw(None, words).items():
-                panel.charts[metric] = gr.Plot(figure, show_label=False, elem_id=f"sweep-{metric}")
+            for metric in METRICS:
+                panel.charts[metric] = gr.Plot(show_label=False, elem_id=f"sweep-{metric}")
     say(panel.accordion, label="sweep")
     say(panel.variable, label="sweep.variable")
     say(panel.values, label="sweep.values", info="sweep.values_info")
@@ -61,8 +61,8 @@ def usual_values(variable: str) -> str:
 
 
 def draw(found: Sweep | None, words: Words) -> dict[str, Any]:
-    """A chart a metric."""
-    return {metric: sweep_chart(found, metric, words) for metric in METRICS}
+    """A chart a metric; None for each before any sweep."""
+    return {metric: sweep_chart(found, metric, words) if found else None for metric in METRICS}
 
 
 def progress_html(variable: str, value: int, place: tuple[int, int], step: Repetition | None, words: Words) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import psutil
 from playwright.sync_api import sync_playwright
 
+from playground.charts import CHARTS
 from playground.config import Prompt, SlotSpec
 from playground.engines.scripted import ScriptedEngine
 from playground.events import Done, Event, Memory, Ready, Started, Tokens, WarmedUp
@@ -63,6 +64,7 @@ def main() -> None:
         changes = page.evaluate("window.changes") / elapsed
         while_streaming = max(page.evaluate("window.blocks"), default=0)
         page.wait_for_function("[...document.querySelectorAll('.slot')].every(s => s.dataset.phase === 'done') && !document.querySelector('#charts.stale')")
+        page.wait_for_function(f"document.querySelectorAll('#charts .js-plotly-plot').length === {len(CHARTS)}")
         longest = max(page.evaluate("window.blocks"), default=0)
         browser.close()
     print(f"server {cpu:.0%} of a core, {changes:.1f} updates a second; longest main-thread block {while_streaming:.0f} ms while streaming, "

@@ -229,14 +229,17 @@ def test_no_english_is_left_on_the_korean_page(open_page, switched):
     compare(page)
     wait_until_ended(page)
     page.wait_for_function("!document.querySelector('#charts.stale')")
+    page.click("#sweep button.label-wrap")
+    page.fill("#sweep-values textarea, #sweep-values input", "8")
+    page.click("#repeats label:has-text('3')")
+    page.click("#sweep-run")
+    page.wait_for_selector("#sweep-charts .gtitle")
     if switched:
         page.click("#language label:has-text('한국어')")
         page.wait_for_function("document.querySelector('#compare').innerText === '비교'")
-    for button in page.locator("button.label-wrap").all():
-        button.click()
+    page.evaluate("document.querySelectorAll('button.label-wrap:not(.open)').forEach(button => button.click())")
     page.wait_for_selector("#techniques table")
     page.wait_for_selector("#forecast table")
-    page.wait_for_selector("#sweep-charts .gtitle")
     names = {"English", *page.eval_on_selector_all(".slot h3", "all => all.map(h => h.title)")}
     shown = set(page.evaluate(VISIBLE_TEXTS)) - names
     assert not {(key, text) for key, english in english_only() for text in shown if english.fullmatch(text)}
@@ -257,7 +260,8 @@ def test_charts_are_redrawn_when_a_number_changes_not_for_every_token(open_page)
         yield from echo(slot, prompt)[-2:]
 
     page = open_page(slow)
-    page.wait_for_selector("#chart-decode .main-svg")
+    page.wait_for_selector("#chart-timeline .main-svg")
+    assert page.locator("#chart-decode").is_hidden(), "nothing to show yet, and no room for it"
     page.evaluate(
         "window.redraws = 0; new MutationObserver(() => window.redraws++)"
         ".observe(document.querySelector('#chart-decode'), {childList: true, subtree: true})"
