@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .checks import ConfigError, checked_choice, checked_text
+from .checks import ConfigError, checked_bool, checked_choice, checked_count, checked_text
 from .config import MAX_SLOTS, Attention, Cache, Comparison, Compile, ModelSpec, SlotSpec, Speculation
 from .quantization import Dtype, Quantization, QuantizationMethod
 
@@ -15,7 +15,8 @@ FEWEST_SLOTS = 2
 CHOICES: dict[str, Any] = {
     "quantization": QuantizationMethod, "dtype": Dtype, "attention": Attention, "cache": Cache, "speculation": Speculation, "compile": Compile,
 }
-_DEFAULT_GROUP = 64
+SWITCHES = ("lean", "keep_prefix")  # what is either on or off
+_DEFAULT_GROUP, _USUAL_EXIT, _MOST_LAYERS = 64, 24, 1000
 
 
 def duplicate(comparison: Comparison, slot_id: str) -> Comparison:
@@ -89,6 +90,30 @@ def use_drafter(comparison: Comparison, slot_id: str, drafter: Any) -> Compariso
     return _with(comparison, slot_id, lambda s: dataclasses.replace(s, decode=dataclasses.replace(s.decode, drafter=model)))
 
 
+def switch(comparison: Comparison, slot_id: str, choice: str, on: Any) -> Comparison:
+    """One of a column's switches turned on or off."""
+    checked_choice("choice", choice, SWITCHES)
+    checked_bool(choice, on)
+    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, decode=dataclasses.replace(s.decode, **{choice: on})))
+
+
+def use_device(comparison: Comparison, slot_id: str, device: Any) -> Comparison:
+    """A column on another device, or over several; empty is "auto". Whether it is there is known when the column runs."""
+    text = checked_text("device", device).strip() or "auto"
+    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, model=dataclasses.replace(s.model, device=text)))
+
+
+def use_exit_layer(comparison: Comparison, slot_id: str, layers: Any) -> Comparison:
+    """How many of the model's first layers draft, for a column that drafts so. Nothing given changes nothing."""
+    _, slot = _found(comparison, slot_id)
+    if layers is None:
+        return comparison
+    number = checked_count("exit_layer", layers, _MOST_LAYERS)
+    if slot.decode.exit_layer is None:
+        raise ConfigError("exit_layer", f'{slot.name} does not draft with its own layers; set speculation to "early-exit" first.')
+    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, decode=dataclasses.replace(s.decode, exit_layer=number)))
+
+
 def value_of(slot: SlotSpec, choice: str) -> str:
     """What a slot's choice is now."""
     if choice == "quantization":
@@ -122,7 +147,7 @@ def _companion(model: ModelSpec, choice: str, value: str) -> dict[str, Any]:
         case "draft-head":
             return {"draft_head": "builtin"}
         case "early-exit":
-            return {"exit_layer": 24}
+            return {"exit_layer": _USUAL_EXIT}
         case "draft-model" | "universal":
             return {"drafter": dataclasses.replace(model, quantization=_usual("torchao-int4"))}
     return {}

@@ -54,12 +54,12 @@ def one_choice(before: SlotSpec, slot: SlotSpec) -> tuple[str, str, str] | None:
     return name, was, now
 
 
-def ladder(comparison: Comparison, runs: Mapping[str, RunMetrics], withheld: Mapping[str, bool] | None = None) -> Ladder | None:
+def ladder(comparison: Comparison, runs: Mapping[str, RunMetrics]) -> Ladder | None:
     """The longest ladder from the reference; of equals the one that ends fastest. None where there is no rung.
 
-    Only fair pairs make a rung. `withheld` marks slots that must not be used for other reasons.
+    Only fair pairs make a rung.
     """
-    slots = {slot.id: slot for slot in comparison.slots if not (withheld or {}).get(slot.id)}
+    slots = {slot.id: slot for slot in comparison.slots}
     rates = {slot: run.decode_tok_per_s for slot, run in runs.items() if slot in slots and run.decode_tok_per_s}
     if comparison.reference not in rates:
         return None

@@ -11,7 +11,7 @@ import gradio as gr
 
 from ..capabilities import Technique
 from ..config import Comparison, SlotSpec
-from ..editing import CHOICES, value_of
+from ..editing import CHOICES, SWITCHES, value_of
 from .i18n import Words
 
 BUTTONS = ("duplicate", "remove", "left", "right", "refer")
@@ -26,12 +26,16 @@ class ColumnEditor:
     name: gr.Textbox = None
     model: gr.Textbox = None
     drafter: gr.Textbox = None
+    device: gr.Textbox = None
+    exit_layer: gr.Number = None
     choices: dict[str, gr.Dropdown] = field(default_factory=dict)
+    switches: dict[str, gr.Checkbox] = field(default_factory=dict)
     buttons: dict[str, gr.Button] = field(default_factory=dict)
     reasons: gr.HTML = None
 
     def components(self) -> list[Any]:
-        return [self.accordion, self.column, self.name, self.model, self.drafter, *self.choices.values(), *self.buttons.values(), self.reasons]
+        typed = [self.name, self.model, self.drafter, self.device, self.exit_layer]
+        return [self.accordion, self.column, *typed, *self.choices.values(), *self.switches.values(), *self.buttons.values(), self.reasons]
 
 
 def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
@@ -50,6 +54,12 @@ def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
                 )
                 say(editor.choices[choice], label=f"choice.{choice}")
         with gr.Row():
+            editor.device = gr.Textbox(slot.model.device, elem_id="edit-device", min_width=220, max_lines=1)
+            editor.exit_layer = gr.Number(slot.decode.exit_layer, precision=0, elem_id="edit-exit_layer", min_width=180)
+            for name in SWITCHES:
+                editor.switches[name] = gr.Checkbox(getattr(slot.decode, name), elem_id=f"edit-{name}", min_width=180)
+                say(editor.switches[name], label=f"choice.{name}", info=f"edit.{name}_info")
+        with gr.Row():
             for name in BUTTONS:
                 editor.buttons[name] = gr.Button(elem_id=f"edit-{name}", size="sm", min_width=120)
                 say(editor.buttons[name], value=f"edit.{name}")
@@ -59,16 +69,19 @@ def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
     say(editor.name, label="edit.name")
     say(editor.model, label="model", info="edit.model_info")
     say(editor.drafter, label="edit.drafter", info="edit.drafter_info")
+    say(editor.device, label="choice.device", info="edit.device_info")
+    say(editor.exit_layer, label="choice.exit_layer", info="edit.exit_layer_info")
     return editor
 
 
 def filled(editor: ColumnEditor, comparison: Comparison, slot_id: str | None) -> dict[Any, Any]:
     """The panel's values for one column; the first one where that is gone."""
     slot = next((s for s in comparison.slots if s.id == slot_id), comparison.slots[0])
-    values = {editor.choices[choice]: value_of(slot, choice) for choice in CHOICES}
+    values: dict[Any, Any] = {editor.choices[choice]: value_of(slot, choice) for choice in CHOICES}
+    values |= {editor.switches[name]: getattr(slot.decode, name) for name in SWITCHES}
     return values | {
         editor.column: gr.update(choices=_columns(comparison), value=slot.id), editor.name: slot.name, editor.model: slot.model.model,
-        editor.drafter: _drafter(slot),
+        editor.drafter: _drafter(slot), editor.device: slot.model.device, editor.exit_layer: slot.decode.exit_layer,
     }
 
 

@@ -53,7 +53,9 @@ class EditorHandlers:
             "duplicate": editing.duplicate, "remove": editing.remove, "refer": editing.refer_to,
             "left": partial(editing.move, by=-1), "right": partial(editing.move, by=1),
             "name": partial(editing.rename, name=values.get(box)), "model": partial(editing.use_model, model=values.get(box)),
-            "drafter": partial(editing.use_drafter, drafter=values.get(box)),
+            "drafter": partial(editing.use_drafter, drafter=values.get(box)), "device": partial(editing.use_device, device=values.get(box)),
+            "exit_layer": partial(editing.use_exit_layer, layers=values.get(box)),
+            **{name: partial(editing.switch, choice=name, on=values.get(box)) for name in editing.SWITCHES},
         }
         change = changes.get(what) or partial(editing.choose, choice=what, value=values.get(box))
         try:

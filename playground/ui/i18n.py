@@ -136,6 +136,13 @@ _WORDS: dict[str, tuple[str, str]] = {
         "For draft-model and universal: another model; Enter applies it",
         "draft-model과 universal용: 다른 모델. Enter로 적용",
     ),
+    "edit.device_info": (
+        "auto, cpu, cuda:1, cuda:0+cuda:1 (layers spread) or tensor:2 (layers split)",
+        "auto, cpu, cuda:1, cuda:0+cuda:1(층을 나눠 올림), tensor:2(층을 쪼갬)",
+    ),
+    "edit.exit_layer_info": ("For early-exit: so many first layers draft", "early-exit용: 초안을 만드는 앞쪽 층의 수"),
+    "edit.lean_info": ("Weights packed once for the CPU", "CPU용으로 가중치를 미리 배치"),
+    "edit.keep_prefix_info": ("The KV cache stays for the next turn", "다음 차례까지 KV 캐시를 둠"),
     "fit": ("Will it fit?", "메모리에 들어갈까요?"),
     "fit.needed": ("Needed", "필요"),
     "fit.free": ("Free then", "그때 여유"),

@@ -252,10 +252,10 @@ def _wire_editor(parts: Parts, handlers: EditorHandlers, everything: list[Any], 
     editor.column.input(handlers.open_editor, context, everything, **quick)
     for name, button in editor.buttons.items():
         button.click(handlers.editor_of(name), context, everything, **quick)
-    fields = {"name": editor.name, "model": editor.model, "drafter": editor.drafter}
-    for name, box in fields.items():
+    typed = {"name": editor.name, "model": editor.model, "drafter": editor.drafter, "device": editor.device, "exit_layer": editor.exit_layer}
+    for name, box in typed.items():
         gr.on([box.submit, box.blur], handlers.editor_of(name, box), context | {box}, everything, **quick)
-    for name, menu in editor.choices.items():
+    for name, menu in {**editor.choices, **editor.switches}.items():
         menu.input(handlers.editor_of(name, menu), context | {menu}, everything, **quick)
 
 

@@ -53,6 +53,9 @@ KOREAN_SENTENCES: dict[str, str] = {
     "{} drafts with no other model; set speculation to \"draft-model\" or \"universal\" first.": (
         "{0}는 다른 모델로 초안을 만들지 않습니다. 먼저 speculation을 \"draft-model\"이나 \"universal\"로 바꾸세요."
     ),
+    "{} does not draft with its own layers; set speculation to \"early-exit\" first.": (
+        "{0}는 자기 층으로 초안을 만들지 않습니다. 먼저 speculation을 \"early-exit\"로 바꾸세요."
+    ),
     "got {} values; give 1 to {} different ones.": "값이 {0}개입니다. 서로 다른 값을 1개에서 {1}개까지 주세요.",
     "got {}; give whole numbers from {} to {}, such as 16, 64, 256.": "받은 값 {0}. {1}부터 {2}까지의 정수를 주세요. 예: 16, 64, 256.",
     # what a slot is refused for

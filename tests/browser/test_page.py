@@ -639,6 +639,13 @@ def test_columns_are_duplicated_renamed_changed_moved_and_removed(open_page):
     page.click("#edit-attention input")
     page.get_by_role("option", name="sdpa", exact=True).click()
     page.wait_for_function("document.querySelector('.slot h3[title=Mine]').closest('.slot').innerText.includes('sdpa')")
+    page.click("#edit-lean input")
+    page.wait_for_function("document.querySelector('.slot h3[title=Mine]').closest('.slot').innerText.includes('lean')")
+    page.fill("#edit-device textarea, #edit-device input", "tensor:99")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#notice .notice")
+    assert "tensor parallel" in page.locator("#notice").inner_text()
+    page.wait_for_function("document.querySelector('#edit-device textarea, #edit-device input').value === 'auto'")
     compare(page)
     wait_until_ended(page)
     assert texts(page) == ["eager none", "sdpa none", "eager dynamic"]

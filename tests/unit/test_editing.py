@@ -12,7 +12,10 @@ from playground.editing import (
     refer_to,
     remove,
     rename,
+    switch,
+    use_device,
     use_drafter,
+    use_exit_layer,
     use_model,
     value_of,
 )
@@ -104,3 +107,23 @@ def test_a_drafter_is_chosen_where_one_drafts():
     assert use_drafter(drafting, "b", "  ") == drafting
     with pytest.raises(ConfigError, match="draft-model"):
         use_drafter(BASE, "b", "org/small")
+
+
+def test_the_exit_layer_is_set_where_a_column_drafts_with_its_own_layers():
+    drafting = choose(BASE, "b", "speculation", "early-exit")
+    assert slot(use_exit_layer(drafting, "b", 12), "b").decode.exit_layer == 12 and use_exit_layer(drafting, "b", None) == drafting
+    for wrong in (0, -1, 1.5, "x", True):
+        with pytest.raises(ConfigError, match="exit_layer"):
+            use_exit_layer(drafting, "b", wrong)
+    with pytest.raises(ConfigError, match="early-exit"):
+        use_exit_layer(BASE, "b", 12)
+
+
+def test_switches_and_the_device():
+    assert slot(switch(BASE, "b", "lean", True), "b").decode.lean and slot(switch(BASE, "b", "keep_prefix", True), "b").decode.keep_prefix
+    assert slot(use_device(BASE, "b", " tensor:2 "), "b").model.device == "tensor:2" and slot(use_device(BASE, "b", ""), "b").model.device == "auto"
+    with pytest.raises(ConfigError, match="keep_prefix goes with"):
+        switch(choose(BASE, "b", "cache", "static"), "b", "keep_prefix", True)
+    for call in (lambda: switch(BASE, "b", "lean", 1), lambda: switch(BASE, "b", "cache", True), lambda: use_device(BASE, "b", "tensor:99")):
+        with pytest.raises(ConfigError):
+            call()
