@@ -33,6 +33,11 @@ def read_card(path: Path, kind: type[Card], schema: int) -> Card:
     return _read(path.name, kind, data)
 
 
+def from_plain(where: str, kind: type[Card], value: Any) -> Card:
+    """A dataclass from plain JSON such as `dataclasses.asdict` gives, every part of it checked. Raises ConfigError below `where`."""
+    return _read(where, kind, value)
+
+
 def _read(where: str, kind: Any, value: Any) -> Any:
     """A value of a type, from plain JSON."""
     if dataclasses.is_dataclass(kind):

@@ -16,6 +16,7 @@ from .column_editor import filled, menus
 from .desk import Desk, Updates
 from .drawing import draw_notice
 from .i18n import Words
+from .remembering import columns_to_keep
 
 
 class EditorHandlers:
@@ -68,4 +69,5 @@ class EditorHandlers:
         board = Board(after)
         self._desk.turn_to(board, words, request, edited=after)
         added = [s.id for s in after.slots if s.id not in {b.id for b in before.slots}]
-        return self._desk.other_columns(board, words) | filled(parts.editor, after, added[0] if added else slot) | {parts.notice: ""}
+        shown = self._desk.other_columns(board, words) | filled(parts.editor, after, added[0] if added else slot)
+        return shown | {parts.notice: "", parts.saved_columns: columns_to_keep(after)}

@@ -10,8 +10,8 @@ from typing import Any
 import gradio as gr
 
 from ..board import Board
-from ..checks import ConfigError, checked_bool, checked_choice, checked_count, checked_text
-from ..config import MOST_REPEATS, Comparison, Mode, checked_settings
+from ..checks import ConfigError
+from ..config import Comparison
 from ..presets import find_preset
 from ..recording import record
 from ..runcard import card_of, now, this_machine
@@ -24,6 +24,7 @@ from .drawing import draw_description, draw_notice
 from .examples import CARDS, Card
 from .gptq_form import with_gptq
 from .i18n import Language, Words, pick_language
+from .remembering import checked_choices, checked_columns
 
 REFRESH_S = 0.33
 WAITING_S = 1.5  # somebody else's model runs: those in line look less often
@@ -35,9 +36,9 @@ class Handlers:
     def __init__(self, desk: Desk):
         self._desk = desk
 
-    def open_page(self, saved: Any, request: gr.Request) -> Updates:
+    def open_page(self, saved: Any, columns: Any, request: gr.Request) -> Updates:
         """Language and preset from the address, else as this browser remembers them, then an empty board."""
-        saved = self._checked(saved)
+        saved = checked_choices(saved, self._desk.presets, self._desk.parts)
         language = request.query_params.get("lang") or saved.get("language")
         words = Words(pick_language(language, request.headers.get("accept-language")))
         wanted = request.query_params.get("preset") or saved.get("preset") or self._desk.first_preset
@@ -46,43 +47,29 @@ class Handlers:
             comparison = find_preset(self._desk.presets, wanted)
         except ConfigError as error:
             comparison, problem = self._desk.presets[self._desk.first_preset], draw_notice(words.said(str(error)))
-        board = Board(comparison)
-        view = self._desk.views[request.session_hash] = View(board, words, recording=next(iter(self._desk.recordings.values()), None))
-        draw = self._desk.redraw if comparison.id == self._desk.first_preset else self._desk.other_columns
+        edited = checked_columns(columns, comparison)
+        board = Board(edited or comparison)
+        view = self._desk.views[request.session_hash] = View(
+            board, words, recording=next(iter(self._desk.recordings.values()), None), edited=edited
+        )
+        draw = self._desk.redraw if edited is None and comparison.id == self._desk.first_preset else self._desk.other_columns
         updates = self._desk.texts(words) | self._desk.preset_updates(comparison, words) | draw(board, words)
         updates |= self._desk.panel(words) | (self._desk.replay(view) | self._desk.sweep(view) if words.language != "en" else {})
         updates[self._desk.parts.preset] = self._desk.preset_choices(words, comparison.id)
         updates[self._desk.parts.language] = gr.update(value=words.language, label=words("language"))
         updates[self._desk.parts.notice] = problem
+        values = filled(self._desk.parts.editor, board.comparison, None)
         if saved.get("preset") == comparison.id:
             kept = self._desk.parts.kept()
-            own = {name: value for name, value in saved.items() if name not in ("language", "preset")}
-            for name, value in own.items():  # beside labels, which an update of a value alone would not carry
-                before = updates.get(kept[name])
-                updates[kept[name]] = {**before, "value": value} if isinstance(before, dict) else gr.update(value=value)
+            values |= {kept[name]: value for name, value in saved.items() if name not in ("language", "preset")}
             view.markdown = saved.get("markdown") is True
+        for component, value in values.items():  # beside labels, which an update of a value alone would not carry
+            before = updates.get(component)
+            updates[component] = {**(before if isinstance(before, dict) else {}), **(value if isinstance(value, dict) else gr.update(value=value))}
         for card, button in zip(CARDS, self._desk.parts.cards):
             updates[button] = gr.update(value=words(card.key), interactive=True)
         updates[self._desk.parts.compare] = gr.update(value=words("compare"), interactive=True)
         return updates
-
-    def _checked(self, saved: Any) -> dict[str, Any]:
-        """What a browser remembered, if all of it can still be; else nothing."""
-        kept = self._desk.parts.kept()
-        if not isinstance(saved, dict) or set(saved) != set(kept):
-            return {}
-        try:
-            preset = find_preset(self._desk.presets, saved["preset"])
-            checked_settings({name: saved[name] for name in self._desk.parts.settings}, preset.settings)
-            checked_text("prompt", saved["prompt"])
-            checked_choice("mode", saved["mode"], Mode)
-            checked_choice("language", saved["language"], Language)
-            checked_count("repeats", saved["repeats"], MOST_REPEATS)
-            checked_bool("quality", saved["quality"])
-            checked_bool("markdown", saved["markdown"])
-        except ConfigError:
-            return {}
-        return saved
 
     def close_page(self, request: gr.Request) -> None:
         """The tab is closed: what it runs or waits for ends, and its board is forgotten."""
@@ -111,7 +98,7 @@ class Handlers:
         board, parts = Board(comparison), self._desk.parts
         self._desk.turn_to(board, words, request)
         updates = self._desk.preset_updates(comparison, words) | self._desk.other_columns(board, words)
-        return updates | {parts.gptq.add: False} | filled(parts.editor, comparison, None)
+        return updates | {parts.gptq.add: False, parts.saved_columns: {}} | filled(parts.editor, comparison, None)
 
     def choose_gptq(self, values: Updates, request: gr.Request) -> Updates:
         """Columns with or without the form's own; a running comparison is stopped."""

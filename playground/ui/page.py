@@ -50,7 +50,9 @@ def lay_out(presets: Mapping[str, Comparison], first_preset: str, recordings: Ma
     board = Board(presets[first_preset])
     _heading(parts)
     _question(parts, presets, first_preset)
-    parts.saved = gr.BrowserState(None, storage_key="playground", secret="settings only, nothing secret")
+    secret = "settings only, nothing secret"
+    parts.saved = gr.BrowserState(None, storage_key="playground", secret=secret)
+    parts.saved_columns = gr.BrowserState(None, storage_key="playground-columns", secret=secret)
     with gr.Row(elem_id="configure"):
         with gr.Column(min_width=200):
             _settings(parts, board.comparison.settings)
@@ -194,7 +196,7 @@ def _wire(page: gr.Blocks, desk: Desk) -> None:
     quick = private | {"queue": False}
     asked = {parts.prompt, parts.preset, parts.mode, parts.markdown, parts.benchmark.repeats, parts.quality, parts.language, *parts.settings.values(), *parts.gptq.components()}
     everything = parts.all()
-    page.load(handlers.open_page, parts.saved, everything, **quick)
+    page.load(handlers.open_page, [parts.saved, parts.saved_columns], everything, **quick)
     _keep(parts)
     page.unload(handlers.close_page)
     parts.language.input(handlers.speak, parts.language, everything, **quick)

@@ -30,6 +30,7 @@ class Parts:
     tint: gr.Checkbox = None
     markdown: gr.Checkbox = None
     saved: gr.BrowserState = None
+    saved_columns: gr.BrowserState = None
     cards: list[gr.Button] = field(default_factory=list)
     editor: ColumnEditor = field(default_factory=ColumnEditor)
     prompt: gr.Textbox = None

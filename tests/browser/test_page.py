@@ -546,7 +546,7 @@ def test_what_went_wrong_is_said_in_the_pages_language(open_page):
     page.fill("#prompt textarea", "")
     compare(page)
     page.wait_for_selector("#notice .notice")
-    assert page.locator("#notice").inner_text().startswith("프롬프트: 비어 있습니다")
+    assert page.locator("#notice .notice").inner_text().startswith("프롬프트: 비어 있습니다")
 
 
 def test_control_enter_compares_and_escape_stops(open_page):
@@ -616,6 +616,28 @@ def test_what_was_chosen_survives_a_reload_and_an_address_wins(open_page):
     assert page.locator("#new_tokens input[type=number]").input_value() == "33"
     page.goto(page.url.split("?")[0] + "?preset=kv-cache")
     page.wait_for_function("document.querySelectorAll('.slot').length === 2")
+
+
+def test_edited_columns_survive_a_reload_until_a_preset_is_chosen(open_page):
+    page = open_page(echo, query="?preset=kv-cache")
+    page.click("#editor button.label-wrap")
+    page.click("#edit-duplicate")
+    page.wait_for_function("document.querySelectorAll('.slot').length === 3")
+    page.wait_for_function("localStorage.getItem('playground-columns') !== null")
+    page.reload()
+    page.wait_for_function("document.querySelectorAll('.slot').length === 3")
+    page.wait_for_selector("#compare:enabled")
+    compare(page)
+    wait_until_ended(page)
+    assert [text.split()[0] for text in texts(page)] == ["off", "off-2", "on"]
+    page.goto(page.url.split("?")[0])
+    page.wait_for_function("document.querySelectorAll('.slot').length === 5")
+    page.click("#preset input")
+    page.get_by_role("option", name="What the KV cache is worth").click()
+    page.wait_for_function("document.querySelectorAll('.slot').length === 2")
+    page.goto(page.url.split("?")[0] + "?preset=kv-cache")
+    page.wait_for_selector("#compare:enabled")
+    assert page.locator(".slot").count() == 2
 
 
 def test_a_first_question_fills_everything_and_runs_with_one_click(open_page):
