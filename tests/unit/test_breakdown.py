@@ -72,6 +72,8 @@ def test_each_reason_comes_with_its_figures():
     assert reasons(slot(cache="fp8"))["packed_cache"] == ("fp8",)
     host = reasons(slot(), total_s=10.0, ttft_s=1.0, prefill_s=1.0, forward_s=5.0, text_s=0.0)
     assert host["host"][0] == "40%"
+    little = reasons(slot(), total_s=10.0, ttft_s=1.0, prefill_s=1.0, forward_s=8.0, text_s=0.0)
+    assert "host" not in little, "a tenth is no reason"
 
 
 def test_a_slot_that_did_not_lose_is_given_no_reason():

@@ -41,6 +41,13 @@ def test_slots_take_turns_and_the_reference_comes_twice():
     assert [step.done for step in steps] == list(range(9)) and steps[0].left_s is None and steps[-1].left_s is not None
 
 
+def test_the_time_left_is_that_of_the_runs_so_far_for_each_to_come(monkeypatch):
+    seconds = iter([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])  # the beginning, then before every run but the first
+    monkeypatch.setattr("playground.protocol.time.monotonic", lambda: next(seconds))
+    _, steps = bench(Loaded(lambda s, p: spoken("hello"), "m"), repeats=2)
+    assert [step.left_s for step in steps] == [None, 50.0, 40.0, 30.0, 20.0, 10.0]
+
+
 def test_what_does_not_stay_loaded_together_is_run_slot_after_slot():
     comparison = Comparison("c", "C", (slot("a"), slot("b", "other")), "a")
     engine = Loaded(lambda s, p: spoken("hello"), "other")
@@ -102,8 +109,8 @@ def test_median_deviation_variation_and_percentiles():
     series = Series(slot("a"), tuple(RunMetrics(ttft_s=v, itl_s=(0.01,) * 99 + (1.0,)) for v in (1.0, 2.0, 9.0)))
     assert series.median("ttft_s") == 2.0 and series.mad("ttft_s") == 1.0
     assert series.variation("ttft_s") == pytest.approx(4.358898943540674 / 4)
-    gaps = series.gaps()
-    assert gaps["p50"] == gaps["p90"] == pytest.approx(0.01) and 0.01 < gaps["p99"] <= 1.0
+    gaps = Series(slot("a"), (RunMetrics(itl_s=tuple(range(1, 51))), RunMetrics(itl_s=tuple(range(51, 102))))).gaps()
+    assert gaps == {"p50": pytest.approx(51.0), "p90": pytest.approx(91.0), "p99": pytest.approx(100.0)}, "of 1 to 101, all runs together"
     assert Series(slot("a")).median("ttft_s") is None and Series(slot("a")).gaps() == {}
 
 
