@@ -82,7 +82,10 @@ class Handlers:
         board = Board(self._desk.presets[self._desk.first_preset])
         view = self._desk.views.setdefault(request.session_hash, View(board, words))
         view.words, board = words, view.board
-        updates = self._desk.texts(words) | self._desk.redraw(board, words, markdown=view.markdown) | self._desk.panel(words) | self._desk.replay(view) | self._desk.sweep(view)
+        updates = self._desk.texts(words) | self._desk.redraw(board, words, markdown=view.markdown) | self._desk.panel(words)
+        updates |= self._desk.replay(view) | self._desk.sweep(view)
+        for panel, found in self._desk.parts.asked_panels().items():  # they ask anew when they are opened
+            updates |= {panel: {**updates[panel], "open": False}, found: ""}
         updates[self._desk.parts.preset] = self._desk.preset_choices(words, board.comparison.id)
         updates[self._desk.parts.description] = draw_description(board.comparison, words)
         return updates

@@ -80,6 +80,13 @@ class Parts:
             "markdown": self.markdown, "prompt": self.prompt, **self.settings,
         }
 
+    def asked_panels(self) -> dict[Any, Any]:
+        """The panels that ask the machine when they are opened, each with what shows the answer."""
+        return {
+            self.capabilities: self.techniques, self.fit: self.forecast, self.kv.accordion: self.kv.result,
+            self.editor.accordion: self.editor.reasons,
+        }
+
     def drawn_by_a_run(self) -> list[Any]:
         """What a comparison changes from its start to its end. Gradio goes through all of them at every update."""
         panel = [self.machine, self.loaded, self.chosen_model]
@@ -94,5 +101,5 @@ class Parts:
             if name not in ("words", "settings", "columns", "charts", "gptq", "kv", "benchmark", "sweep", "replay", "cards", "saved", "editor", "_texts")
         ]
         spoken = [component for component, _ in self._texts]
-        found = [*named, *spoken, *self.settings.values(), *self.gptq.components(), *vars(self.benchmark).values(), *self.sweep.components(), *vars(self.replay).values(), *self.editor.components(), *self.columns, *self.charts.values()]
+        found = [*named, *spoken, self.kv.result, *self.settings.values(), *self.gptq.components(), *vars(self.benchmark).values(), *self.sweep.components(), *vars(self.replay).values(), *self.editor.components(), *self.columns, *self.charts.values()]
         return list(dict.fromkeys(found))

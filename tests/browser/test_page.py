@@ -235,8 +235,11 @@ def test_no_english_is_left_on_the_korean_page(open_page, switched):
     page.click("#sweep-run")
     page.wait_for_selector("#sweep-charts .gtitle")
     if switched:
+        page.click("#capabilities button.label-wrap")
+        page.wait_for_selector("#techniques table")
         page.click("#language label:has-text('한국어')")
         page.wait_for_function("document.querySelector('#compare').innerText === '비교'")
+        page.wait_for_selector("#capabilities button.label-wrap:not(.open)")
     page.evaluate("document.querySelectorAll('button.label-wrap:not(.open)').forEach(button => button.click())")
     page.wait_for_selector("#techniques table")
     page.wait_for_selector("#forecast table")

@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 import pytest
 
 from playground.board import Board
-from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
+from playground.config import Comparison, DecodeSpec, ModelSpec, Prompt, SlotSpec
 from playground.engines.scripted import spoken
 from playground.events import Done, Failed, Loading, Queued, Round, SlotEvent, Started, Tokens
+from playground.metrics import RunMetrics
+from playground.protocol import Outcome, Series
 from playground.quantization import Quantization
 from playground.ui.columns import column_html, megabytes, seconds
 from playground.ui.i18n import Words
@@ -107,6 +109,16 @@ def test_race_columns_carry_the_badge_and_no_ratio():
     play(target, "a", spoken("hello"))
     play(target, "b", spoken("hello"))
     assert "contended" in show(target, "b") and "×" not in show(target, "b")
+
+
+def test_a_benchmark_has_answered_with_its_outcome_not_with_the_run_that_ended_last():
+    target = board("benchmark")
+    for name in target.columns:
+        play(target, name, spoken("hello"))
+    assert not target.answered
+    series = tuple(Series(slot, (RunMetrics(decode_tok_per_s=9.0),)) for slot in target.comparison.slots)
+    target.conclude(Outcome(target.comparison, Prompt("x"), 1, "interleaved", series, series[0]))
+    assert target.answered and target.columns["a"].run.decode_tok_per_s == 9.0
 
 
 def test_api_state_is_plain_json_with_every_slot():

@@ -35,6 +35,8 @@ def slot(comparison, name):
 def test_a_copy_stands_beside_its_column_under_a_name_of_its_own():
     twice = duplicate(duplicate(BASE, "b"), "b")
     assert ids(twice) == ["a", "b", "b-3", "b-2", "c"] and len({s.name for s in twice.slots}) == 5
+    named = Comparison("c", "C", (SlotSpec("a", "A", ModelSpec("m")), SlotSpec("x", "A 2", ModelSpec("m"))), "a")
+    assert [s.name for s in duplicate(named, "a").slots] == ["A", "A 3", "A 2"], "a name that another column has is not taken"
     full = BASE
     while len(full.slots) < MAX_SLOTS:
         full = duplicate(full, "a")
