@@ -67,7 +67,7 @@ def figure_of(words: Words, title: str, contended: bool) -> go.Figure:
 
 def define(figure: go.Figure, definition: str) -> go.Figure:
     """What the chart shows, in words: on a mark in its corner, and under what each point says on hover."""
-    lines = "<br>".join(textwrap.wrap(html.escape(definition), _LINE if definition.isascii() else _LINE * 3 // 5, break_on_hyphens=False))
+    lines = "<br>".join(textwrap.wrap(html.escape(definition, quote=False), _LINE if definition.isascii() else _LINE * 3 // 5, break_on_hyphens=False))
     for trace in figure.data:
         if trace.hovertemplate is not None:
             trace.hovertemplate = trace.hovertemplate.replace("<extra>", f"<br><i>{lines}</i><extra>")
