@@ -63,7 +63,7 @@ def lay_out(say: Any, comparison: Comparison) -> ColumnEditor:
             for name in BUTTONS:
                 editor.buttons[name] = gr.Button(elem_id=f"edit-{name}", size="sm", min_width=120)
                 say(editor.buttons[name], value=f"edit.{name}")
-        editor.reasons = gr.HTML(elem_id="edit-reasons")
+        editor.reasons = gr.HTML(elem_id="edit-reasons", min_height=40)
     say(editor.accordion, label="editor")
     say(editor.column, label="edit.column")
     say(editor.name, label="edit.name")

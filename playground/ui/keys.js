@@ -4,7 +4,7 @@
   const body = document.body;
   const present = on => { body.classList.toggle('presentation', on); scrollTo(0, 0); window.dispatchEvent(new Event('resize')); };  // charts fit anew
   document.addEventListener('keydown', event => {
-    const typing = event.target.closest('input, textarea, select, [contenteditable]');
+    const typing = event.target.closest('input:not([type=radio], [type=checkbox], [type=range]), textarea, select, [contenteditable]');
     const press = id => { const button = document.querySelector(id); if (button && !button.disabled) button.click(); };
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); press('#compare'); }
     else if (event.key === 'Escape' && body.classList.contains('presentation')) present(false);

@@ -207,7 +207,7 @@ def _wire(page: gr.Blocks, desk: Desk) -> None:
         [*(c.input for c in parts.gptq.components() if c is not file), file.upload, file.clear],
         handlers.choose_gptq, column, everything, **quick, trigger_mode="always_last",  # a second click counts
     )
-    parts.gptq.accordion.expand(panels.offer_group_sizes, column, parts.gptq.group_size, **quick)
+    parts.gptq.accordion.expand(panels.offer_group_sizes, column, parts.gptq.group_size, **quick | {"show_progress": "minimal"})
     parts.capabilities.expand(
         panels.show_capabilities, parts.language, parts.techniques, **quick | {"show_progress": "full"}
     )
@@ -250,8 +250,9 @@ def _wire(page: gr.Blocks, desk: Desk) -> None:
 
 def _wire_editor(parts: Parts, handlers: EditorHandlers, everything: list[Any], quick: dict[str, Any]) -> None:
     editor, context = parts.editor, {parts.preset, parts.language, parts.editor.column}
-    editor.accordion.expand(handlers.open_editor, context, everything, **quick)
-    editor.column.input(handlers.open_editor, context, everything, **quick)
+    # The first time, the worker imports what it is asked about, which takes seconds.
+    looking = quick | {"show_progress": "full", "show_progress_on": editor.reasons}
+    gr.on([editor.accordion.expand, editor.column.input], handlers.open_editor, context, editor.components(), **looking)
     for name, button in editor.buttons.items():
         button.click(handlers.editor_of(name), context, everything, **quick)
     typed = {"name": editor.name, "model": editor.model, "drafter": editor.drafter, "device": editor.device, "exit_layer": editor.exit_layer}

@@ -51,12 +51,20 @@ def _card(
 
 
 def _beside(board: Board, words: Words, question: str, won: str) -> str:
-    """What may be said of the fastest against the reference."""
-    verdict = board.speedups().get(won) if question == "fastest" else None
-    if verdict is None or verdict.value is None:
+    """Of the fastest: what may be said of it against the reference, what it needs, and how near it stays."""
+    if question != "fastest":
         return ""
-    reference = board.columns[board.comparison.reference].slot.name
-    return " · " + words("summary.over", f"{verdict.value:.2f}", reference)
+    column, verdict = board.columns[won], board.speedups().get(won)
+    said = []
+    if verdict is not None and verdict.value is not None:
+        said.append(words("summary.over", f"{verdict.value:.2f}", board.columns[board.comparison.reference].slot.name))
+    elif verdict is not None and verdict.reason == "no_difference":
+        said.append(words("why.no_difference", *verdict.details))
+    if (needed := _bytes(column)) is not None:
+        said.append(megabytes(needed))
+    if _distance(board, column) is not None:
+        said.append(f"{words('top1')} {column.run.top1:.1%}")
+    return "".join(f" · {part}" for part in said)
 
 
 def _bytes(column: Column) -> float | None:

@@ -499,6 +499,9 @@ def test_the_presentation_is_entered_and_left_by_one_key_and_by_its_button(open_
     page.click("#prompt textarea")
     page.keyboard.type("p")
     assert page.locator("body.presentation").count() == 0, "typing is typing"
+    page.click("#mode input[value=race]")
+    page.keyboard.press("p")
+    page.wait_for_selector("body.presentation")
 
 
 def test_once_a_run_has_begun_it_is_what_is_presented_until_a_replay_plays(open_page):
