@@ -436,9 +436,9 @@ def replay_text(page, place):
     return page.locator(".replay-answer .text").nth(place).text_content()
 
 
-def recordings():
-    """One that is long over: half a second."""
-    script = {"a": spoken("first " + HOSTILE, gap_s=0.004), "b": spoken("second", gap_s=0.05)}
+def recordings(gap_s=0.05):
+    """One that is over soon: half a second if not asked otherwise."""
+    script = {"a": spoken("first " + HOSTILE, gap_s=0.004), "b": spoken("second", gap_s=gap_s)}
     slots = tuple(SlotSpec(name, name.upper(), ModelSpec("m")) for name in script)
     board = Board(Comparison("c", "Recorded", slots, "a"))
     board.absorb(SlotEvent(slot, event) for slot, events in script.items() for event in events)
@@ -459,6 +459,19 @@ def test_the_page_opens_with_a_replay_that_moves_ends_and_can_be_scrubbed(open_p
     page.click(".replay-play")
     page.wait_for_function("document.querySelectorAll('.replay-answer .text')[1].textContent === 'second'")
     assert page.locator(".replay-race polyline").count() == 2
+
+
+def test_a_replay_keeps_the_time_that_its_speed_asks_for(open_page):
+    page = open_page(echo, recordings=recordings(gap_s=0.5))
+    page.locator(".replay-scrub").fill("0")  # which pauses it
+    page.clock.install()
+    page.clock.pause_at(page.evaluate("Date.now()") + 60_000)
+    for speed, at in (("0.5", 0.1), ("1", 0.3), ("4", 1.1)):
+        page.select_option(".replay-speed", speed)
+        page.click(".replay-play")
+        page.clock.run_for(200)
+        page.click(".replay-play")
+        assert float(page.locator(".replay-scrub").input_value()) == pytest.approx(at, abs=0.01 + 0.05 * float(speed))
 
 
 def test_a_finished_fair_run_is_ready_for_replay(open_page):

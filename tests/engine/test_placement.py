@@ -146,6 +146,28 @@ def test_a_model_without_a_plan_is_refused():
         placement.check_plan(config, 2)
 
 
+@pytest.mark.parametrize(("places", "counted"), [
+    ({"a": 0, "b": "cpu", "c": "disk"}, "2 of 3"), ({"a": 0, "b": "cpu"}, "1 of 2"), ({"a": "cpu", "b": "cpu"}, ""), ({"a": 0, "b": 1}, ""),
+    (None, ""),
+])  # fmt: skip
+def test_parts_outside_the_gpus_are_counted_unless_all_lie_together(places, counted):
+    note = placement.offloaded(type("M", (), {"hf_device_map": places})())
+    assert counted in note and bool(note) == bool(counted)
+
+
+@pytest.mark.parametrize(("heads", "kv_heads", "ranks", "fits"), [(8, 4, 4, True), (8, 2, 4, False), (6, 3, 2, False), (9, 3, 3, True)])
+def test_ranks_divide_both_kinds_of_heads(heads, kv_heads, ranks, fits):
+    config = type("C", (), {
+        "get_text_config": lambda self: self, "model_type": "m", "base_model_tp_plan": {"x": "colwise"},
+        "num_attention_heads": heads, "num_key_value_heads": kv_heads,
+    })()  # fmt: skip
+    if fits:
+        placement.check_plan(config, ranks)
+    else:
+        with pytest.raises(Refusal, match=f"{kv_heads} key-value heads"):
+            placement.check_plan(config, ranks)
+
+
 def test_one_process_is_alone():
     from playground.engines import ranks
 
