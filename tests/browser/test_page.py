@@ -455,6 +455,7 @@ def test_the_page_opens_with_a_replay_that_moves_ends_and_can_be_scrubbed(open_p
     assert replay_text(page, 1) == "se", "two ids have arrived: at 0.1 s and 0.15 s"
     page.locator(".replay-scrub").fill("0")
     assert replay_text(page, 1) == "" and page.locator(".replay-status").nth(1).inner_text() == "Reading the prompt"
+    assert page.locator(".replay-summary.told").count() == 0, "who won is told at the end"
     page.select_option(".replay-speed", "4")
     page.click(".replay-play")
     page.wait_for_function("document.querySelectorAll('.replay-answer .text')[1].textContent === 'second'")
@@ -635,6 +636,8 @@ def test_what_was_chosen_survives_a_reload_and_an_address_wins(open_page):
     assert page.locator("#new_tokens input[type=number]").input_value() == "33"
     page.goto(page.url.split("?")[0] + "?preset=kv-cache")
     page.wait_for_function("document.querySelectorAll('.slot').length === 2")
+    page.wait_for_selector("#compare:enabled")
+    assert page.locator("#mode input[value=fair]").is_checked(), "what was chosen for another comparison stays with it"
 
 
 def test_edited_columns_survive_a_reload_until_a_preset_is_chosen(open_page):
