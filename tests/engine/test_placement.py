@@ -1,8 +1,10 @@
 """Slots over several devices: two processes give one process's ids, can be stopped, and what does not fit is refused."""
 
 import dataclasses
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +20,8 @@ from playground.engines.worker import WorkerEngine
 from playground.events import Done, Failed, Quality, Ready, Tokens
 
 from .conftest import ask, ids_of, make_model, run
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +178,19 @@ def test_one_process_is_alone():
     assert ranks.alone() and ranks.agreed(True) and not ranks.agreed(False)
     assert ranks.total(5) == 5 and ranks.least(5) == 5 and ranks.total(None) is None
     assert ranks.shared("x") == "x" and not torch.distributed.is_initialized()
+
+
+AGREEING = """
+from playground.engines import ranks
+ranks.meet()
+mine = ranks.rank() == 1
+print(ranks.agreed(mine), ranks.agreed(not mine), ranks.total(ranks.rank() + 1), ranks.least(ranks.rank() + 5), ranks.shared(ranks.rank()), flush=True)
+"""
+
+
+def test_two_processes_follow_the_first_one_and_add_up(tmp_path):
+    script = tmp_path / "agreeing.py"
+    script.write_text(AGREEING)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert said.stdout.split("\n")[:2] == ["False True 3 5 0"] * 2, said.stderr
