@@ -79,7 +79,7 @@ def _status(board: Board, column: Column, words: Words) -> str:
     contended = ""
     if board.mode == "race" and phase in ("answering", "done", "stopped"):
         contended = f'<span class="badge warn" title="{escape(words("contended_why"))}">{escape(words("contended"))}</span>'
-    return f'<p class="status"><span class="dot"></span><span role="status">{escape(text)}</span>{contended}{live}</p>{bar}'
+    return f'<p class="status"><span class="dot"></span><span role="status">{escape(text)}</span>{contended}{live}</p><div class="bar">{bar}</div>'
 
 
 def _progress(fraction: float | None) -> str:

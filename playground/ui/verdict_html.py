@@ -47,7 +47,7 @@ def differences_html(board: Board, column: Column, words: Words) -> str:
     Once all have answered: comparing long texts while the next slot runs would be paid for in its numbers.
     """
     reference = board.columns[board.comparison.reference]
-    if not board.answered or board.parting(column.slot) is None or column.text == reference.text:
+    if not (board.answered and column.ids and reference.ids) or board.parting(column.slot) is None or column.text == reference.text:
         return ""
     runs = "".join(_MARKS[kind].format(escape(text)) for kind, text in word_differences(reference.text, column.text))
     title = escape(words("parting.text", reference.slot.name))

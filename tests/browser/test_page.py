@@ -604,6 +604,8 @@ def test_nothing_jumps_while_text_streams(open_page):
         .observe({type: 'layout-shift', buffered: false}); }""")
     compare(page)
     page.wait_for_function("document.querySelector('.slot[data-phase=answering] .text')?.textContent.length > 5")
+    tops = "[...document.querySelectorAll('.slot .answer')].map(e => e.getBoundingClientRect().top)"
+    assert len(set(page.evaluate(tops))) == 1, "with a progress bar or without, answers begin at one height"
     talk.hold.gate.set()
     page.wait_for_function("[...document.querySelectorAll('.slot')].every(s => s.dataset.phase === 'done')")
     assert page.evaluate("window.shift") < 0.05

@@ -4,7 +4,7 @@ from playground.board import Board
 from playground.config import Comparison, DecodeSpec, ModelSpec, SlotSpec
 from playground.divergence import Parting
 from playground.engines.scripted import spoken
-from playground.events import Failed, Quality, SlotEvent
+from playground.events import Done, Failed, Quality, SlotEvent
 from playground.ui.i18n import Words
 from playground.ui.verdict_html import differences_html, parting_row, why_slower_html
 
@@ -56,6 +56,8 @@ def test_an_answer_that_ended_early_and_a_failed_one():
     assert "ends" in parting_row(ended, column(ended), WORDS)[2]
     failed = board([*spoken("hxllo")[:-1], Failed("no")], spoken("hello"))
     assert parting_row(failed, column(failed), WORDS) is None and differences_html(failed, column(failed), WORDS) == ""
+    silent = board([Done("stopped")], spoken("hello"))
+    assert differences_html(silent, column(silent), WORDS) == "", "a slot that said nothing has no text to compare"
     unfinished = board(spoken("hxllo"), spoken("hello")[:-1])
     assert parting_row(unfinished, column(unfinished), WORDS) is None
 
