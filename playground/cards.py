@@ -30,23 +30,18 @@ def read_card(path: Path, kind: type[Card], schema: int) -> Card:
     if not isinstance(data, dict) or data.get("schema") != schema:
         found = data.get("schema") if isinstance(data, dict) else data
         raise ConfigError(f"{path.name}: schema", f"got {shown(found)}; this version reads {schema}.")
-    return _read(path.name, kind, data)
+    return from_plain(path.name, kind, data)
 
 
-def from_plain(where: str, kind: type[Card], value: Any) -> Card:
-    """A dataclass from plain JSON such as `dataclasses.asdict` gives, every part of it checked. Raises ConfigError below `where`."""
-    return _read(where, kind, value)
-
-
-def _read(where: str, kind: Any, value: Any) -> Any:
-    """A value of a type, from plain JSON."""
+def from_plain(where: str, kind: Any, value: Any) -> Any:
+    """A value of a type, from plain JSON such as `dataclasses.asdict` gives, every part of it checked. Raises ConfigError below `where`."""
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(where, kind, value)
     if get_origin(kind) in (Union, types.UnionType):
         if value is None and type(None) in get_args(kind):
             return None
         (inner,) = (k for k in get_args(kind) if k is not type(None))
-        return _read(where, inner, value)
+        return from_plain(where, inner, value)
     if get_origin(kind) is Literal:
         if value in get_args(kind):
             return value
@@ -69,7 +64,7 @@ def _read_dataclass(where: str, kind: Any, value: Any) -> Any:
     missing = [f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING and f.name not in value]
     if missing:
         raise ConfigError(f"{where}.{missing[0]}", "is missing.")
-    return kind(**{name: _read(f"{where}.{name}", hints[name], part) for name, part in value.items()})
+    return kind(**{name: from_plain(f"{where}.{name}", hints[name], part) for name, part in value.items()})
 
 
 def _read_tuple(where: str, kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
@@ -79,4 +74,4 @@ def _read_tuple(where: str, kinds: tuple[Any, ...], value: Any) -> tuple[Any, ..
         kinds = kinds[:1] * len(value)
     if len(kinds) != len(value):
         raise ConfigError(where, f"has {len(value)} parts; expected {len(kinds)}.")
-    return tuple(_read(f"{where}[{i}]", kind, part) for i, (kind, part) in enumerate(zip(kinds, value)))
+    return tuple(from_plain(f"{where}[{i}]", kind, part) for i, (kind, part) in enumerate(zip(kinds, value)))

@@ -75,7 +75,7 @@ def use_model(comparison: Comparison, slot_id: str, model: Any) -> Comparison:
     text = checked_text("model", model).strip()
     if not text:
         raise ConfigError("model", 'is empty; give "builtin", a hub id or a folder.')
-    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, model=dataclasses.replace(s.model, model=text, revision=None)))
+    return _running(comparison, slot_id, model=text, revision=None)
 
 
 def use_drafter(comparison: Comparison, slot_id: str, drafter: Any) -> Comparison:
@@ -87,20 +87,20 @@ def use_drafter(comparison: Comparison, slot_id: str, drafter: Any) -> Compariso
     if slot.decode.drafter is None:
         raise ConfigError("drafter", f'{slot.name} drafts with no other model; set speculation to "draft-model" or "universal" first.')
     model = dataclasses.replace(slot.decode.drafter, model=text, revision=None)
-    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, decode=dataclasses.replace(s.decode, drafter=model)))
+    return _decoding(comparison, slot_id, drafter=model)
 
 
 def switch(comparison: Comparison, slot_id: str, choice: str, on: Any) -> Comparison:
     """One of a column's switches turned on or off."""
     checked_choice("choice", choice, SWITCHES)
     checked_bool(choice, on)
-    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, decode=dataclasses.replace(s.decode, **{choice: on})))
+    return _decoding(comparison, slot_id, **{choice: on})
 
 
 def use_device(comparison: Comparison, slot_id: str, device: Any) -> Comparison:
     """A column on another device, or over several; empty is "auto". Whether it is there is known when the column runs."""
     text = checked_text("device", device).strip() or "auto"
-    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, model=dataclasses.replace(s.model, device=text)))
+    return _running(comparison, slot_id, device=text)
 
 
 def use_exit_layer(comparison: Comparison, slot_id: str, layers: Any) -> Comparison:
@@ -111,7 +111,7 @@ def use_exit_layer(comparison: Comparison, slot_id: str, layers: Any) -> Compari
     number = checked_count("exit_layer", layers, _MOST_LAYERS)
     if slot.decode.exit_layer is None:
         raise ConfigError("exit_layer", f'{slot.name} does not draft with its own layers; set speculation to "early-exit" first.')
-    return _with(comparison, slot_id, lambda s: dataclasses.replace(s, decode=dataclasses.replace(s.decode, exit_layer=number)))
+    return _decoding(comparison, slot_id, exit_layer=number)
 
 
 def value_of(slot: SlotSpec, choice: str) -> str:
@@ -151,6 +151,14 @@ def _companion(model: ModelSpec, choice: str, value: str) -> dict[str, Any]:
         case "draft-model" | "universal":
             return {"drafter": dataclasses.replace(model, quantization=_usual("torchao-int4"))}
     return {}
+
+
+def _running(comparison: Comparison, slot_id: str, **changes: Any) -> Comparison:
+    return _with(comparison, slot_id, lambda slot: dataclasses.replace(slot, model=dataclasses.replace(slot.model, **changes)))
+
+
+def _decoding(comparison: Comparison, slot_id: str, **changes: Any) -> Comparison:
+    return _with(comparison, slot_id, lambda slot: dataclasses.replace(slot, decode=dataclasses.replace(slot.decode, **changes)))
 
 
 def _with(comparison: Comparison, slot_id: str, change: Any) -> Comparison:

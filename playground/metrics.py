@@ -105,6 +105,11 @@ class RunMetrics:
     parting: Parting | None = None
     finish: str | None = None
 
+    @property
+    def held_bytes(self) -> int | None:
+        """Everything that this slot would need alone: weights, drafter, cache. None before its weights are known."""
+        return None if self.weights_bytes is None else self.weights_bytes + (self.drafter_bytes or 0) + (self.kv_bytes or 0)
+
 
 def measure(events: Iterable[Event]) -> RunMetrics:
     """The numbers of a run, finished or not, from its events in order.

@@ -86,8 +86,7 @@ def _track(place: int, column: Column, speedup: float | None) -> Track:
             steps.append(Step(round((event.t_ns - began) / 1e9, 4), ids, event.text, event.drafted_chars))
         elif isinstance(event, Done) and event.text:
             steps[-1] = dataclasses.replace(steps[-1], text=steps[-1].text + event.text)
-    memory = None if run.weights_bytes is None else run.weights_bytes + (run.drafter_bytes or 0) + (run.kv_bytes or 0)
-    return Track(column.slot.id, place, column.slot.name, tuple(steps), run.ttft_s, run.decode_tok_per_s, memory, speedup)
+    return Track(column.slot.id, place, column.slot.name, tuple(steps), run.ttft_s, run.decode_tok_per_s, run.held_bytes, speedup)
 
 
 def save(recording: Recording, path: Path) -> None:

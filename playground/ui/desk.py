@@ -36,6 +36,15 @@ from .sweep_panel import variable_choices
 Updates = dict[Any, Any]
 
 
+def over(updates: Updates, more: Updates) -> Updates:
+    """`more` on top of `updates`, property by property: a value beside a label, which an update of a value alone would not carry."""
+    return updates | {part: _update(updates[part]) | _update(update) if part in updates else update for part, update in more.items()}
+
+
+def _update(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) and value.get("__type__") == "update" else gr.update(value=value)
+
+
 @dataclass
 class View:
     """What a session looks at. A run draws on its own view only: another one means that the page moved on."""

@@ -54,6 +54,11 @@ def draw_description(comparison: Comparison, words: Words) -> str:
     return f"<p>{escape(words.pick(comparison.description, comparison.description_ko))}</p>"
 
 
+def draw_error(error: Exception, words: Words) -> str:
+    """What a check or an engine refused, as a notice in the page's language."""
+    return draw_notice(words.said(str(error)))
+
+
 def draw_notice(problem: str) -> str:
     """A problem that concerns the whole page."""
     return f'<div class="notice" role="alert">{escape(problem)}</div>'

@@ -13,8 +13,8 @@ from ..board import Board
 from ..checks import ConfigError
 from ..engine import EngineError
 from .column_editor import filled, menus
-from .desk import Desk, Updates
-from .drawing import draw_notice
+from .desk import Desk, Updates, over
+from .drawing import draw_error
 from .i18n import Words
 from .remembering import columns_to_keep
 
@@ -34,9 +34,7 @@ class EditorHandlers:
             found = self._desk.scheduler.when_idle(lambda engine: engine.capabilities())
         except EngineError:
             found = None
-        for menu, update in (menus(editor, found, words) if found else {}).items():
-            updates[menu] = {**update, "value": updates[menu]} if menu in updates else update
-        return updates
+        return over(updates, menus(editor, found, words)) if found else updates
 
     def editor_of(self, what: str, box: Any = None) -> Callable[..., Updates]:
         """The handler of one kind of change, whose new value is in `box`."""
@@ -49,20 +47,20 @@ class EditorHandlers:
     def _edit(self, what: str, box: Any, values: Updates, request: gr.Request) -> Updates:
         """One change of one column. What cannot be is said, and nothing changes."""
         parts, slot = self._desk.parts, values[self._desk.parts.editor.column]
-        words, before = Words(values[parts.language]), self._desk.chosen(values, request)
+        words, before, value = Words(values[parts.language]), self._desk.chosen(values, request), values.get(box)
         changes = {
             "duplicate": editing.duplicate, "remove": editing.remove, "refer": editing.refer_to,
             "left": partial(editing.move, by=-1), "right": partial(editing.move, by=1),
-            "name": partial(editing.rename, name=values.get(box)), "model": partial(editing.use_model, model=values.get(box)),
-            "drafter": partial(editing.use_drafter, drafter=values.get(box)), "device": partial(editing.use_device, device=values.get(box)),
-            "exit_layer": partial(editing.use_exit_layer, layers=values.get(box)),
-            **{name: partial(editing.switch, choice=name, on=values.get(box)) for name in editing.SWITCHES},
+            "name": partial(editing.rename, name=value), "model": partial(editing.use_model, model=value),
+            "drafter": partial(editing.use_drafter, drafter=value), "device": partial(editing.use_device, device=value),
+            "exit_layer": partial(editing.use_exit_layer, layers=value),
+            **{name: partial(editing.switch, choice=name, on=value) for name in editing.SWITCHES},
         }
-        change = changes.get(what) or partial(editing.choose, choice=what, value=values.get(box))
+        change = changes.get(what) or partial(editing.choose, choice=what, value=value)
         try:
             after = change(before, slot)
         except ConfigError as error:
-            return filled(parts.editor, before, slot) | {parts.notice: draw_notice(words.said(str(error)))}
+            return filled(parts.editor, before, slot) | {parts.notice: draw_error(error, words)}
         if after == before:
             return {parts.notice: ""}
         self._desk.scheduler.stop_session(request.session_hash)

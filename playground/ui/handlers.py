@@ -19,9 +19,9 @@ from ..scheduler import Job
 from .asking import Asked, checked_request
 from .benchmark_panel import progress_html
 from .column_editor import filled
-from .desk import Desk, Updates, View
-from .drawing import draw_description, draw_notice
-from .examples import CARDS, Card
+from .desk import Desk, Updates, View, over
+from .drawing import draw_description, draw_error, draw_notice
+from .examples import Card
 from .gptq_form import with_gptq
 from .i18n import Language, Words, pick_language
 from .remembering import checked_choices, checked_columns
@@ -46,7 +46,7 @@ class Handlers:
         try:
             comparison = find_preset(self._desk.presets, wanted)
         except ConfigError as error:
-            comparison, problem = self._desk.presets[self._desk.first_preset], draw_notice(words.said(str(error)))
+            comparison, problem = self._desk.presets[self._desk.first_preset], draw_error(error, words)
         edited = checked_columns(columns, comparison)
         board = Board(edited or comparison)
         view = self._desk.views[request.session_hash] = View(
@@ -56,20 +56,14 @@ class Handlers:
         updates = self._desk.texts(words) | self._desk.preset_updates(comparison, words) | draw(board, words)
         updates |= self._desk.panel(words) | (self._desk.replay(view) | self._desk.sweep(view) if words.language != "en" else {})
         updates[self._desk.parts.preset] = self._desk.preset_choices(words, comparison.id)
-        updates[self._desk.parts.language] = gr.update(value=words.language, label=words("language"))
         updates[self._desk.parts.notice] = problem
-        values = filled(self._desk.parts.editor, board.comparison, None)
+        values = {self._desk.parts.language: words.language} | filled(self._desk.parts.editor, board.comparison, None)
         if saved.get("preset") == comparison.id:
             kept = self._desk.parts.kept()
             values |= {kept[name]: value for name, value in saved.items() if name not in ("language", "preset")}
             view.markdown = saved.get("markdown") is True
-        for component, value in values.items():  # beside labels, which an update of a value alone would not carry
-            before = updates.get(component)
-            updates[component] = {**(before if isinstance(before, dict) else {}), **(value if isinstance(value, dict) else gr.update(value=value))}
-        for card, button in zip(CARDS, self._desk.parts.cards):
-            updates[button] = gr.update(value=words(card.key), interactive=True)
-        updates[self._desk.parts.compare] = gr.update(value=words("compare"), interactive=True)
-        return updates
+        ready = (self._desk.parts.compare, *self._desk.parts.cards)
+        return over(updates, values | dict.fromkeys(ready, gr.update(interactive=True)))
 
     def close_page(self, request: gr.Request) -> None:
         """The tab is closed: what it runs or waits for ends, and its board is forgotten."""
@@ -85,7 +79,7 @@ class Handlers:
         updates = self._desk.texts(words) | self._desk.redraw(board, words, markdown=view.markdown) | self._desk.panel(words)
         updates |= self._desk.replay(view) | self._desk.sweep(view)
         for panel, found in self._desk.parts.asked_panels().items():  # they ask anew when they are opened
-            updates |= {panel: {**updates[panel], "open": False}, found: ""}
+            updates = over(updates, {panel: gr.update(open=False), found: ""})
         updates[self._desk.parts.preset] = self._desk.preset_choices(words, board.comparison.id)
         updates[self._desk.parts.description] = draw_description(board.comparison, words)
         return updates
@@ -110,7 +104,7 @@ class Handlers:
         try:
             comparison = with_gptq(self._desk.chosen(values, request), parts.gptq, values)
         except ConfigError as error:
-            return {parts.notice: draw_notice(words.said(str(error)))}
+            return {parts.notice: draw_error(error, words)}
         board = Board(comparison)
         self._desk.turn_to(board, words, request, edited=self._desk.edited(request))
         return self._desk.other_columns(board, words) | {parts.notice: ""}
@@ -151,7 +145,7 @@ class Handlers:
         try:
             asked = self._desk.asked_on_page(values, request)
         except ConfigError as error:
-            yield {parts.notice: draw_notice(words.said(str(error)))}
+            yield {parts.notice: draw_error(error, words)}
             return
         yield from self._run(asked, words, request)
 
@@ -166,7 +160,7 @@ class Handlers:
         try:
             asked = self._desk.asked_of(board.comparison, values)
         except ConfigError as error:
-            yield {parts.notice: draw_notice(words.said(str(error)))}
+            yield {parts.notice: draw_error(error, words)}
             return
         answers = {slot: column.text for slot, column in board.columns.items() if column.text}
         prompt = view.prompt.follow_up(asked.prompt.text, asked.prompt.settings, answers)
@@ -231,11 +225,12 @@ class Handlers:
             yield drawn
             for chart, figure in charts.items():
                 yield {chart: figure}
-        elif board.mode == "benchmark":
-            yield self._desk.columns(board, view.words, changed, view.markdown) | {self._desk.parts.benchmark.progress: progress_html(board, view.words)}
-        else:
-            # Also without a change: only when something is yielded can Gradio see that the page has gone.
-            yield self._desk.columns(board, view.words, changed, view.markdown) or {self._desk.parts.notice: gr.skip()}
+            return
+        drawn = self._desk.columns(board, view.words, changed, view.markdown)
+        if board.mode == "benchmark":
+            drawn[self._desk.parts.benchmark.progress] = progress_html(board, view.words)
+        # Also without a change: only when something is yielded can Gradio see that the page has gone.
+        yield drawn or {self._desk.parts.notice: gr.skip()}
 
     def compare_api(
         self,

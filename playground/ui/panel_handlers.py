@@ -14,7 +14,7 @@ from ..engine import EngineError
 from ..presets import find_preset
 from ..sweep import Point, Sweep, checked_values, varied
 from .desk import Desk, Updates, View
-from .drawing import draw_notice
+from .drawing import draw_error
 from .gptq_form import group_choices
 from .handlers import REFRESH_S
 from .i18n import Language, Words
@@ -52,7 +52,7 @@ class PanelHandlers:
         try:
             found = self._desk.scheduler.when_idle(lambda engine: engine.capabilities())
         except EngineError as error:
-            return draw_notice(words.said(str(error)))
+            return draw_error(error, words)
         return capabilities_table(found, words)
 
     def foresee(self, values: Updates, request: gr.Request) -> str:
@@ -62,7 +62,7 @@ class PanelHandlers:
             asked = self._desk.asked_on_page(values, request)
             found = self._desk.scheduler.when_idle(lambda engine: engine.forecast(asked.comparison.slots, asked.prompt))
         except (ConfigError, EngineError) as error:
-            return draw_notice(words.said(str(error)))
+            return draw_error(error, words)
         return forecast_table(asked.comparison, found, words)
 
     def examine(self, values: Updates, request: gr.Request) -> str:
@@ -74,7 +74,7 @@ class PanelHandlers:
         try:
             found = self._desk.scheduler.when_idle(lambda engine: (engine.examine(model),))
         except EngineError as error:
-            return draw_notice(words.said(str(error)))
+            return draw_error(error, words)
         if found is None:
             return f"<p>{words('machine_busy')}</p>"
         (view.checkup,) = found
@@ -111,7 +111,7 @@ class PanelHandlers:
             asked = self._desk.asked_on_page(values, request)
             variable, wanted = checked_values(values[panel.variable], values[panel.values])
         except ConfigError as error:
-            yield {parts.notice: draw_notice(words.said(str(error)))}
+            yield {parts.notice: draw_error(error, words)}
             return
         self._desk.scheduler.stop_session(request.session_hash)
         off, points = gr.update(interactive=False), []
@@ -158,5 +158,5 @@ class PanelHandlers:
             for model in models:
                 self._desk.scheduler.engine.unload(model)
         except EngineError as error:
-            problem = draw_notice(words.said(str(error)))
+            problem = draw_error(error, words)
         return self._desk.panel(words) | {self._desk.parts.notice: problem}

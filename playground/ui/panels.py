@@ -55,13 +55,18 @@ def forecast_table(comparison: Comparison, found: Sequence[Forecast] | None, wor
 
 def _forecast_cells(item: Forecast, words: Words) -> str:
     amounts = (item.weights_bytes, item.drafter_bytes, item.kv_bytes, item.working_bytes, item.needed_bytes)
-    verdict = [f"✗ {escape(words.said(item.problem))}<br><code>{escape(words.said(item.remedy))}</code>" if item.problem else f"✓ {escape(words('fit.fits'))}"]
+    verdict = [_verdict(item.problem, item.remedy, "fit.fits", words)]
     if item.evicts:
         verdict.append(escape(words("fit.evicts", ", ".join(item.evicts))))
     verdict += [f"⚠ {escape(words.said(warning))}" for warning in item.warnings]
     numbers = "".join(f"<td>{megabytes(amount)}</td>" for amount in amounts)
     free = f"{megabytes(item.free_bytes)}<br>{escape(item.device)}, {escape(item.dtype)}"
     return f"{numbers}<td>{free}</td><td>{'<br>'.join(verdict)}</td>"
+
+
+def _verdict(reason: str, remedy: str, fine: str, words: Words) -> str:
+    """A tick with the words behind the key `fine`, or why not and what to do."""
+    return f"✗ {escape(words.said(reason))}<br><code>{escape(words.said(remedy))}</code>" if reason else f"✓ {escape(words(fine))}"
 
 
 def capabilities_table(techniques: Sequence[Technique] | None, words: Words) -> str:
@@ -72,9 +77,7 @@ def capabilities_table(techniques: Sequence[Technique] | None, words: Words) -> 
     rows = []
     for technique in techniques:
         kind = escape(words(f"choice.{technique.kind}"))
-        verdict = f"✓ {escape(words('yes'))}"
-        if not technique.runs:
-            verdict = f"✗ {escape(words.said(technique.reason))}<br><code>{escape(words.said(technique.remedy))}</code>"
+        verdict = _verdict(technique.reason, technique.remedy, "yes", words)
         rows.append(
             f'<tr data-runs="{str(technique.runs).lower()}"><td>{kind}: {escape(technique.name)}</td><td>{verdict}</td></tr>'
         )

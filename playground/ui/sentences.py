@@ -7,7 +7,7 @@ sources and holds this list to every sentence that can reach the page.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 KOREAN_SENTENCES: dict[str, str] = {
     # checks of what was given
@@ -292,6 +292,7 @@ KOREAN_SENTENCES: dict[str, str] = {
 _MOST_CHARS = 4000  # of a sentence that is looked for; a longer one is a library's
 
 
+@lru_cache(maxsize=1024)  # a column's notes are drawn three times a second
 def korean(sentence: str) -> str:
     """A check's or an engine's sentence in Korean, or two of them; as it came where it is not one of ours.
 

@@ -18,7 +18,7 @@ def summary_html(board: Board, words: Words) -> str:
     cards = [
         _card(board, words, "fastest", lambda c: c.run.decode_tok_per_s, max, lambda v: f"{v:.1f} tok/s"),
         _card(board, words, "soonest", lambda c: c.run.ttft_s, min, seconds),
-        _card(board, words, "leanest", _bytes, min, megabytes),
+        _card(board, words, "leanest", lambda c: c.run.held_bytes, min, megabytes),
         _card(board, words, "nearest", lambda c: _distance(board, c), min, lambda v: f"KL {v:.3g}"),
     ]
     return f'<div class="summary" role="status">{"".join(cards)}</div>' if any(cards) else ""
@@ -60,17 +60,11 @@ def _beside(board: Board, words: Words, question: str, won: str) -> str:
         said.append(words("summary.over", f"{verdict.value:.2f}", board.columns[board.comparison.reference].slot.name))
     elif verdict is not None and verdict.reason == "no_difference":
         said.append(words("why.no_difference", *verdict.details))
-    if (needed := _bytes(column)) is not None:
+    if (needed := column.run.held_bytes) is not None:
         said.append(megabytes(needed))
     if _distance(board, column) is not None:
         said.append(f"{words('top1')} {column.run.top1:.1%}")
     return "".join(f" · {part}" for part in said)
-
-
-def _bytes(column: Column) -> float | None:
-    """Everything that this slot would need alone: weights, drafter, cache."""
-    run = column.run
-    return None if run.weights_bytes is None else run.weights_bytes + (run.drafter_bytes or 0) + (run.kv_bytes or 0)
 
 
 def _distance(board: Board, column: Column) -> float | None:
